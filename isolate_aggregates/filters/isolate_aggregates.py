@@ -17,11 +17,7 @@ from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.index import Closed, closed, lock_groups
-from isolate_aggregates.filters.constraints import (
-    Cause,
-    Forbid,
-    LazyForbid,
-)
+from isolate_aggregates.filters.constraints import Cause, Forbid, LazyForbid
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX

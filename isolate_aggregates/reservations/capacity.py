@@ -9,13 +9,7 @@ calls instead of 25.
 """
 
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import dataclasses
 import datetime
 from typing import Any

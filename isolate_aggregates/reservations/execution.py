@@ -26,12 +26,7 @@ import sys
 import time
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import (
-    capacity,
-    errors,
-    history,
-    planner,
-)
+from isolate_aggregates.reservations import capacity, errors, history, planner
 from isolate_aggregates.reservations.actions import (
     Action,
     End,

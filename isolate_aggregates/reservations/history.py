@@ -23,12 +23,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import (
-    errors,
-    events,
-    names,
-    record,
-)
+from isolate_aggregates.reservations import errors, events, names, record
 from isolate_aggregates.reservations.record import (
     HISTORY_MARK,
     HISTORY_VERSION,

@@ -24,11 +24,7 @@ from isolate_aggregates.reservations.state import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
-from isolate_aggregates.tools.placement import (
-    edits,
-    generations,
-    inventories,
-)
+from isolate_aggregates.tools.placement import edits, generations, inventories
 
 LOG = logging.getLogger(__name__)
 

@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import datetime
 
 from isolate_aggregates.reservations import errors
-from isolate_aggregates.reservations.status import (
-    Kind,
-    Phase,
-    Problem,
-    Status,
-)
+from isolate_aggregates.reservations.status import Kind, Phase, Problem, Status
 from isolate_aggregates.reservations.store import ReservationStore, Unreadable
 from isolate_aggregates.reservations.views import list_reservations
 from isolate_aggregates.tools.reservation_review import ClosedSlots, Review

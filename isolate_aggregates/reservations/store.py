@@ -23,12 +23,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.reservations import (
-    errors,
-    names,
-    record,
-    slots,
-)
+from isolate_aggregates.reservations import errors, names, record, slots
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.reservation import Reservation

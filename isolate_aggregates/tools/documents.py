@@ -9,14 +9,7 @@ Python ends with an underscore, which the key has not.
 from collections.abc import Mapping
 import dataclasses
 import types
-from typing import (
-    Annotated,
-    Any,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 Count = Annotated[int, {'minimum': 0}]
 Time = Annotated[str, {'format': 'date-time'}]

@@ -36,5 +36,5 @@ def test_no_repair_is_shown_for_names_no_command_can_take():
     assert commands.shown((('openstack', 'a\0b'),)) == ''
     # The client splits the argument at the first "=".
     aggregate, flavor = make_aggregate('a', id=7), make_flavor('f')
-    assert commands.replace_tag(aggregate, 'K', 'k=x', 'v', 'k') == ()
+    assert commands.replace_value(aggregate, 'K', 'k=x', 'v', 'k') == ()
     assert commands.replace_spec(flavor, 'k=x', 'v', instead_of='K') == ()

@@ -11,7 +11,7 @@ from day_two import CommandTest
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.testing import make_compute_node, make_snapshot
 from isolate_aggregates.tools.advice import commands
-from isolate_aggregates.tools.advice.refusals import refused_steps
+from isolate_aggregates.tools.advice.outcome import refused_steps
 from isolate_aggregates.tools.compute.client import NovaClient
 from isolate_aggregates.tools.compute.servers import Servers
 
@@ -83,7 +83,7 @@ class RefusedChangeTest(CommandTest):
                 zone = chance.choice(ZONES)
                 if zone is None:
                     key = 'availability_zone'
-                    [command] = commands.unset_tags(aggregate, [key])
+                    [command] = commands.unset(aggregate, key)
                     values = {'metadata': {key: None}}
                     body = {'set_metadata': values}
                     return command, ('post', f'{path}/action', body)
@@ -92,7 +92,7 @@ class RefusedChangeTest(CommandTest):
                 return command, ('put', path, body)
             case 2:
                 key, value = chance.choice(TAGS)
-                command = commands.set_tag(aggregate, key, value)
+                command = commands.set_value(aggregate, key, value)
                 body = {'set_metadata': {'metadata': {key: value}}}
                 return command, ('post', f'{path}/action', body)
             case 3:

@@ -30,7 +30,7 @@ H2 = make_compute_node('h2')
 PLAIN, KEYED = make_flavor('plain'), make_flavor('keyed', LOCK)
 WINDOWS = make_image('windows', LOCK)
 DISABLED = os_traits.COMPUTE_STATUS_DISABLED
-UNLOCK = commands.unset_tags(WIN, [f'trait:{LICENSED}'])
+UNLOCK = commands.unset(WIN, f'trait:{LICENSED}')
 
 
 def effects(snapshot, conf):
@@ -106,7 +106,7 @@ def test_the_image_that_is_needed_is_named():
     snapshot = make_snapshot(
         [WIN, other], [node], flavors=[PLAIN], images=[WINDOWS]
     )
-    todo = commands.unset_tags(other, ['trait:CUSTOM_B'])
+    todo = commands.unset(other, 'trait:CUSTOM_B')
     assert said(todo, snapshot) == (
         'lets flavor plain use h1 with image windows'
     )
@@ -115,7 +115,7 @@ def test_the_image_that_is_needed_is_named():
 def test_the_project_that_is_let_in_is_named():
     mine = make_aggregate('mine', {'filter_tenant_id': 'p1'}, ['h1'], id=7)
     snapshot = make_snapshot([mine], [H1, H2], flavors=[PLAIN])
-    todo = (commands.set_tag(mine, 'filter_tenant_id', 'p1,p2'),)
+    todo = (commands.set_value(mine, 'filter_tenant_id', 'p1,p2'),)
     filters = ['isolate_aggregates', 'isolate_tenants']
     assert said(todo, snapshot, request_filters=filters) == (
         'lets flavor plain use h1 in project p2'
@@ -124,7 +124,7 @@ def test_the_project_that_is_let_in_is_named():
 
 def test_access_between_two_commands_is_reported():
     snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN, KEYED])
-    again = (commands.set_tag(WIN, f'trait:{LICENSED}', 'required'),)
+    again = (commands.set_value(WIN, f'trait:{LICENSED}', 'required'),)
     assert said((*UNLOCK, *again), snapshot) == 'lets flavor plain use h1'
 
 
@@ -134,7 +134,7 @@ def test_a_request_that_is_no_longer_refused_may_use_other_hosts_too():
     wanting = make_flavor('f', {'aggregate_instance_extra_specs:gpus': '>= 2'})
     snapshot = make_snapshot([bad, good], [H1, H2], flavors=[wanting])
     filters = ['aggregate_instance_extra_specs']
-    todo = commands.unset_tags(bad, ['gpus'])
+    todo = commands.unset(bad, 'gpus')
     assert said(todo, snapshot, request_filters=filters) == (
         'lets flavor f use h2'
     )
@@ -155,7 +155,7 @@ def test_what_each_flavor_needs_is_said_of_it_alone():
     snapshot = make_snapshot(
         [WIN, other], [node], flavors=[PLAIN, KEYED], images=[WINDOWS]
     )
-    todo = commands.unset_tags(other, ['trait:CUSTOM_B'])
+    todo = commands.unset(other, 'trait:CUSTOM_B')
     assert said(todo, snapshot) == (
         'opens h1 to flavor keyed; h1 with image windows to flavor plain'
     )

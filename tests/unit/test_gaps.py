@@ -41,10 +41,10 @@ H4 = make_compute_node('h4')
 OPEN = make_aggregate('win', {}, ['h1'], id=7)
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 PLAIN, KEYED = make_flavor('plain'), make_flavor('keyed', LOCK)
-CLOSE = commands.set_tag(OPEN, f'trait:{LICENSED}', 'required')
-[UNLOCK] = commands.unset_tags(WIN, [f'trait:{LICENSED}'])
-KEY = commands.set_spec(PLAIN, f'trait:{LICENSED}', 'required')
-[NO_KEY] = commands.unset_spec(KEYED, f'trait:{LICENSED}')
+CLOSE = commands.set_value(OPEN, f'trait:{LICENSED}', 'required')
+[UNLOCK] = commands.unset(WIN, f'trait:{LICENSED}')
+KEY = commands.set_value(PLAIN, f'trait:{LICENSED}', 'required')
+[NO_KEY] = commands.unset(KEYED, f'trait:{LICENSED}')
 [JOIN] = commands.add_hosts(OPEN, ['h2'])
 [LEAVE] = commands.remove_hosts(OPEN, ['h1'])
 
@@ -124,8 +124,8 @@ def test_a_gap_for_an_image_or_project_names_it(monkeypatch, most):
     monkeypatch.setattr(access_bounds, '_MOST_ASKERS', most)
     image = make_image('windows', LOCK)
     snapshot = make_snapshot([WIN], [H1], images=[image])
-    [lose] = commands.unset_property(image, f'trait:{LICENSED}')
-    again = commands.set_property(image, f'trait:{LICENSED}', 'required')[0]
+    [lose] = commands.unset(image, f'trait:{LICENSED}')
+    again = commands.set_value(image, f'trait:{LICENSED}', 'required')
     [sentence] = said(snapshot, lose, again)
     assert (
         'servers of any flavor without extra specs with image windows may not'
@@ -136,8 +136,8 @@ def test_a_gap_for_an_image_or_project_names_it(monkeypatch, most):
 def test_an_image_that_stays_as_it_is_is_asked_about():
     image = make_image('windows', LOCK)
     snapshot = make_snapshot([WIN], [H1], images=[image])
-    lock = commands.set_tag(WIN, 'trait:CUSTOM_OTHER', 'required')
-    [unlock] = commands.unset_tags(WIN, ['trait:CUSTOM_OTHER'])
+    lock = commands.set_value(WIN, 'trait:CUSTOM_OTHER', 'required')
+    [unlock] = commands.unset(WIN, 'trait:CUSTOM_OTHER')
     # Servers without the image may not use the host at any time.
     [sentence] = said(snapshot, lock, unlock)
     assert 'with image windows may not use h1' in sentence
@@ -145,7 +145,7 @@ def test_an_image_that_stays_as_it_is_is_asked_about():
 
 def test_a_project_that_is_named_only_in_between_is_asked_about():
     first, last = (
-        commands.set_tag(OPEN, 'filter_tenant_id', project)
+        commands.set_value(OPEN, 'filter_tenant_id', project)
         for project in ('p1', 'p2')
     )
     # Neither loses the hosts of the other.
@@ -163,7 +163,7 @@ def test_a_project_that_no_command_names_is_asked_about():
     other = make_aggregate('b', {}, ['h1'], id=2)
     snapshot = make_snapshot([licensed, other], [H1], flavors=[PLAIN])
     [leave] = commands.remove_hosts(other, ['h1'])
-    give = commands.set_tag(other, 'filter_tenant_id', 'p1')
+    give = commands.set_value(other, 'filter_tenant_id', 'p1')
     assert found(snapshot, leave, give) == ()
     # It is for both, and so for neither.
     [gap] = said(snapshot, give, leave)
@@ -259,9 +259,9 @@ def changes(aggregate, new):
     """One tag that is set or removed."""
     return st.sampled_from(
         [
-            *(commands.set_tag(aggregate, k, v) for k, v in new.items()),
-            *commands.unset_tags(aggregate, aggregate.metadata),
-            commands.set_tag(aggregate, 'note', 'x'),
+            *(commands.set_value(aggregate, k, v) for k, v in new.items()),
+            *commands.unset(aggregate, *aggregate.metadata),
+            commands.set_value(aggregate, 'note', 'x'),
         ]
     )
 
@@ -277,11 +277,8 @@ def turned(thing, key):
     is_image = hasattr(thing, 'properties')
     values = thing.properties if is_image else thing.extra_specs
     if key in values:
-        unset = commands.unset_property if is_image else commands.unset_spec
-        return unset(thing, key)[0]
-    if is_image:
-        return commands.set_property(thing, key, 'required')[0]
-    return commands.set_spec(thing, key, 'required')
+        return commands.unset(thing, key)[0]
+    return commands.set_value(thing, key, 'required')
 
 
 def hosts(snapshot, projects, answers):

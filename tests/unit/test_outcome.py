@@ -64,7 +64,7 @@ def test_a_zone_is_metadata_too():
     assert aggregate.metadata == {'availability_zone': 'az1'}
     [aggregate] = after(
         commands.set_zone(WIN, 'az1'),
-        *commands.unset_tags(WIN, ['availability_zone']),
+        *commands.unset(WIN, 'availability_zone'),
     ).aggregates
     assert (aggregate.availability_zone, aggregate.metadata) == (None, {})
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from isolate_aggregates.tools.request import pci
+from isolate_aggregates.tools.request import resources
 
 CLOUD = """
 version: 1
@@ -44,7 +44,7 @@ def test_each_pci_device_is_a_group_of_its_own():
         '{"name": "a1", "vendor_id": "10de", "product_id": "20b5"}',
         '{"name": "nic", "resource_class": "fast nic", "traits": "blue"}',
     ]
-    groups = list(pci.groups('a1:2,nic:1', aliases))
+    groups = list(resources.pci_groups('a1:2,nic:1', aliases))
     assert [dict(group.resources) for group in groups] == [
         {'CUSTOM_PCI_10DE_20B5': 1},
         {'CUSTOM_PCI_10DE_20B5': 1},
@@ -57,4 +57,4 @@ def test_each_pci_device_is_a_group_of_its_own():
 @pytest.mark.parametrize('aliases', [[], ['{}'], ['no JSON']])
 def test_an_alias_that_is_not_there_is_named(aliases):
     with pytest.raises(ValueError, match=r'\[pci\] alias has'):
-        list(pci.groups('a1:1', aliases))
+        list(resources.pci_groups('a1:1', aliases))

@@ -21,7 +21,6 @@ from isolate_aggregates.tools.advice import (
     commands,
     mending,
     outcome,
-    refusals,
 )
 from isolate_aggregates.tools.answers.deciding import Questions
 from isolate_aggregates.tools.answers.offers import Offers
@@ -207,7 +206,7 @@ def check_nobody_stranded(cloud, together):
 def check_taken(cloud, repair):
     """Check that Nova refuses no step of a repair."""
     assert not list(
-        refusals.refused_steps(
+        outcome.refused_steps(
             cloud.snapshot, repair.commands, Pipeline(cloud.filters)
         )
     )

@@ -20,7 +20,7 @@ from isolate_aggregates.reservations.status import slots_by_host
 from isolate_aggregates.reservations.store import Unreadable
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import filter_sets
-from isolate_aggregates.tools.cli import consent, fields, output, usage
+from isolate_aggregates.tools.cli import consent, output, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.documents import content
 
@@ -92,7 +92,7 @@ class OneShown(output.ShowOne):
         shown = content(document(self.status(parsed_args)))
         is_whole = parsed_args.formatter in output.DOCUMENTS
         values = {
-            key: fields.field(value)
+            key: output.field(value)
             for key, value in shown.items()
             if is_whole or value or key not in _OPTIONAL
         }
@@ -294,7 +294,7 @@ def log_problems(
     return found.keys()
 
 
-class Hosts(fields.Lines):
+class Hosts(output.Lines):
     """A column for slots by name of the host."""
 
     def human_readable(self) -> str:

@@ -9,11 +9,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import (
-    Reservation,
-    Shape,
-    Status,
-)
+from isolate_aggregates.reservations import Reservation, Shape, Status
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.tools.cli import base
 

@@ -120,7 +120,7 @@ class Causes:
             yield NoHost(
                 f'forbids trait {spec.name}, which does not exist in '
                 'Placement, so that Placement rejects the query',
-                (*create, Repair(commands.unset_spec(flavor, key))),
+                (*create, Repair(commands.unset(flavor, key))),
             )
 
     # Traits.
@@ -157,12 +157,12 @@ class Causes:
         key = _requiring(trait, flavor) if flavor else ''
         if flavor and key:
             yield from self.speller.trait(flavor, key, trait)
-            yield commands.unset_spec(flavor, key)
+            yield commands.unset(flavor, key)
         key = xs.TRAIT_PREFIX + trait
         # The trait may be implied by another property.
         if image and key in image.properties:
             yield from self.speller.trait(image, key, trait)
-            yield commands.unset_property(image, key)
+            yield commands.unset(image, key)
 
     # Amounts.
 
@@ -194,7 +194,7 @@ class Causes:
             ways = (
                 (
                     *self.speller.resource_class(flavor, key, name),
-                    commands.unset_spec(flavor, key),
+                    commands.unset(flavor, key),
                 )
                 if flavor and key
                 else ()
@@ -207,7 +207,7 @@ class Causes:
             f'a server is {most}'
         )
         if flavor and key:
-            lower = commands.set_spec(flavor, key, str(most))
+            lower = commands.set_value(flavor, key, str(most))
             return NoHost(problem, (Repair((lower,)),))
         if name not in _SIZES:
             return NoHost(problem)
@@ -277,7 +277,7 @@ class Causes:
         """Yield how to correct or do without metadata, or to give it."""
         for way in self.speller.metadata(flavor, requirement):
             yield Repair(way)
-        yield Repair(commands.unset_spec(flavor, requirement.extra_spec))
+        yield Repair(commands.unset(flavor, requirement.extra_spec))
         if requirement.is_plain:
             pair = commands.quoted(f'{requirement.key}={requirement.value}')
             yield Repair(

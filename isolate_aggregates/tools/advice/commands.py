@@ -225,29 +225,16 @@ def set_value(thing: _Thing, key: str, value: str) -> Command:
     return _on(thing, ('set', *_property(f'{key}={value}')), change)
 
 
-def unset_value(thing: _Thing, key: str) -> Command:
-    """Return the command that removes a value of an object."""
-    change = changes.values(thing, {key: None})
-    return _on(thing, ('unset', *_property(key)), change)
-
-
-set_tag = set_spec = set_value
-
-
-def set_property(image: Image, key: str, value: str) -> Commands:
-    return (set_value(image, key, value),)
-
-
-def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
-    return tuple(unset_value(aggregate, key) for key in keys)
-
-
-def unset_spec(flavor: Flavor, key: str) -> Commands:
-    return (unset_value(flavor, key),)
-
-
-def unset_property(image: Image, key: str) -> Commands:
-    return (unset_value(image, key),)
+def unset(thing: _Thing, *keys: str) -> Commands:
+    """Return the commands that remove values of an object."""
+    return tuple(
+        _on(
+            thing,
+            ('unset', *_property(key)),
+            changes.values(thing, {key: None}),
+        )
+        for key in keys
+    )
 
 
 def replace_value(
@@ -265,22 +252,19 @@ def replace_value(
     put = set_value(thing, to, value)
     if key == to:
         return (put,)
-    unset = unset_value(thing, key)
+    removed = unset(thing, key)
     if not collation.may_equal(key, to.lower()):
-        return (put, unset)
+        return (put, *removed)
     # MySQL cannot have both at once, so a third key locks in between.
     if not prefix:
-        return (unset, put)
+        return (*removed, put)
     between = prefix + _BETWEEN
     return (
         set_value(thing, between, REQUIRED),
-        unset,
+        *removed,
         put,
-        unset_value(thing, between),
+        *unset(thing, between),
     )
-
-
-replace_tag = replace_value
 
 
 def replace_spec(
@@ -470,10 +454,6 @@ def migrate(server_id: str, live: bool, host: str = '') -> Commands:
 def evacuate(server_id: str) -> Commands:
     """Return the commands that evacuate a server from a host that is down."""
     return (_openstack(('server', 'evacuate', '--wait'), server_id),)
-
-
-def migrate_to(server_id: str, host: str, live: bool) -> Commands:
-    return migrate(server_id, live, host)
 
 
 def _on(

@@ -17,7 +17,7 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import ranges
-from isolate_aggregates.tools.advice import commands, outcome, refusals
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.effects import Effects
 from isolate_aggregates.tools.advice.repair import Repair
@@ -100,7 +100,7 @@ class _Mender:
         for way in ways:
             todo = self._least(way)
             if not any(
-                refusals.refused_steps(
+                outcome.refused_steps(
                     self.snapshot, todo, self.effects.filters
                 )
             ) and not any(

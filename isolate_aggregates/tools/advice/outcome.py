@@ -1,15 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out commands on a snapshot, in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 import dataclasses
 
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.advice.commands import SYNC, Commands
+from isolate_aggregates.tools.advice.commands import SYNC, Command, Commands
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.mirrored.nova_api import changes
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """A step that Nova refuses.
+
+    :param reason: Why, without a full stop.
+    """
+
+    command: Command
+    reason: str
+
+
+def refused_steps(
+    snapshot: Snapshot, steps: Commands, filters: Pipeline
+) -> Iterator[Refusal]:
+    """Yield the steps that Nova refuses, if they are made in this order.
+
+    A step that is refused changes nothing.
+
+    :param filters: All configured filters, whose locks ``sync`` maintains.
+    """
+    occupied = snapshot.servers.by_host if snapshot.servers else ()
+    for command in steps:
+        [after] = outcomes(snapshot, (command,), filters)
+        reasons = list(_reasons(command, snapshot, after, occupied))
+        if reasons:
+            yield Refusal(command, '; '.join(reasons))
+        else:
+            snapshot = after
+
+
+def _reasons(
+    command: Command,
+    before: Snapshot,
+    after: Snapshot,
+    occupied: Collection[str],
+) -> Iterator[str]:
+    """Yield why Nova refuses what a command changes."""
+    if before is after:
+        return
+    old = {each.uuid: each for each in before.aggregates}
+    for new in after.aggregates:
+        was = old.get(new.uuid)
+        if was != new:
+            others = [each for each in before.aggregates if each is not was]
+            yield from changes.of_aggregate(was, new, others, occupied)
+    flavors = {each.id: each for each in before.flavors}
+    for flavor in after.flavors:
+        if flavors.get(flavor.id) != flavor:
+            yield from changes.of_flavor(flavors.get(flavor.id), flavor)
 
 
 def outcomes(
@@ -62,3 +115,38 @@ def applied(snapshot: Snapshot, sync_plan: plan.SyncPlan) -> Snapshot:
             for provider in snapshot.providers
         ),
     )
+
+
+def made(
+    snapshot: Snapshot,
+    steps: Commands,
+    filters: Pipeline,
+) -> tuple[Commands, tuple[Refusal, ...], Snapshot]:
+    """Make the steps of a change that Nova does not refuse, in their order.
+
+    :returns: These steps, the others, and the cloud after the change.
+    """
+    refused = tuple(refused_steps(snapshot, steps, filters))
+    out = {id(each.command) for each in refused}
+    steps = tuple(step for step in steps if id(step) not in out)
+    *_, after = snapshot, *outcomes(snapshot, steps, filters)
+    return steps, refused, after
+
+
+def unknown(snapshot: Snapshot, after: Snapshot) -> Iterator[str]:
+    """Yield what is not known of refusals, if the servers are not."""
+    if snapshot.servers is not None:
+        return
+    zones = {each.uuid: zone_of(each) for each in snapshot.aggregates}
+    hosts = {each.uuid: each.hosts for each in snapshot.aggregates}
+    for each in after.aggregates:
+        known = each.uuid in zones
+        zone = zone_of(each)
+        if (known and zones[each.uuid] != zone and each.hosts) or (
+            zone and hosts.get(each.uuid, frozenset()) != each.hosts
+        ):
+            yield (
+                f'whether there are servers on the hosts of aggregate '
+                f'{each.name}. Nova refuses to change the availability zone '
+                'of a host with servers.'
+            )

@@ -163,7 +163,7 @@ class Speller:
             )
             if value.strip().lower() == right_value:
                 return
-        yield Repair(commands.unset_spec(flavor, key))
+        yield Repair(commands.unset(flavor, key))
 
     def _scope(
         self, flavor: Flavor, key: str, value: str
@@ -187,7 +187,7 @@ class Speller:
                         flavor, f'{right}:{name}', value, instead_of=key
                     )
                 ),
-                Repair(commands.unset_spec(flavor, key)),
+                Repair(commands.unset(flavor, key)),
             ),
         )
 
@@ -217,7 +217,7 @@ class Speller:
                     if right
                     else []
                 ),
-                Repair(commands.unset_spec(flavor, key)),
+                Repair(commands.unset(flavor, key)),
             ),
         )
 
@@ -276,7 +276,7 @@ class Speller:
                 tuple(
                     command
                     for aggregate in self.snapshot.required_by[right]
-                    for command in commands.replace_tag(
+                    for command in commands.replace_value(
                         aggregate,
                         xs.TRAIT_PREFIX + right,
                         xs.TRAIT_PREFIX + trait,
@@ -368,7 +368,7 @@ class Speller:
             yield tuple(
                 command
                 for aggregate in holders[pair]
-                for command in commands.replace_tag(
+                for command in commands.replace_value(
                     aggregate,
                     key,
                     requirement.key,
@@ -446,7 +446,7 @@ class Speller:
                                     image, key, right, value
                                 )
                             ),
-                            Repair(commands.unset_property(image, key)),
+                            Repair(commands.unset(image, key)),
                         ),
                     )
 
@@ -468,7 +468,7 @@ class Speller:
             yield Repair(
                 commands.replace_value(image, key, right, xs.REQUIRED)
             )
-        yield Repair(commands.unset_property(image, key))
+        yield Repair(commands.unset(image, key))
 
     # Aggregates.
 
@@ -495,7 +495,7 @@ class Speller:
                     f'has {key}={value}, but only the value {xs.REQUIRED} '
                     'locks',
                     'the tag has no effect',
-                    (Repair(commands.unset_tags(aggregate, [key])),),
+                    (Repair(commands.unset(aggregate, key)),),
                 )
             else:
                 yield from self._other_key(aggregate, key, value)
@@ -537,7 +537,7 @@ class Speller:
         """Yield how to correct a tag, or how to remove it."""
         if not tools_tags.problem(right, xs.REQUIRED):
             yield Repair(
-                commands.replace_tag(
+                commands.replace_value(
                     aggregate, key, right, xs.REQUIRED, xs.TRAIT_PREFIX
                 )
             )
@@ -549,7 +549,7 @@ class Speller:
                 text=f'{lock}, and give TRAIT to the flavors whose servers '
                 'belong there; then remove this tag'
             )
-        yield Repair(commands.unset_tags(aggregate, [key]))
+        yield Repair(commands.unset(aggregate, key))
 
     def _other_key(
         self, aggregate: Aggregate, key: str, value: str
@@ -566,7 +566,7 @@ class Speller:
                     'server can name this one',
                     (
                         Repair(
-                            commands.replace_tag(
+                            commands.replace_value(
                                 aggregate,
                                 key,
                                 prefix + key[len(prefix) :],
@@ -591,7 +591,7 @@ class Speller:
                     'servers of other projects may land there',
                     (
                         Repair(
-                            commands.replace_tag(
+                            commands.replace_value(
                                 aggregate, key, prefix + rest, value
                             )
                         ),
@@ -611,9 +611,11 @@ class Speller:
                 'flavors that require it do not find its hosts',
                 (
                     Repair(
-                        commands.unset_tags(aggregate, [key])
+                        commands.unset(aggregate, key)
                         if name in aggregate.metadata
-                        else commands.replace_tag(aggregate, key, name, value)
+                        else commands.replace_value(
+                            aggregate, key, name, value
+                        )
                     ),
                 ),
             )
@@ -647,7 +649,7 @@ class Speller:
                 (
                     Repair(
                         (
-                            commands.set_tag(
+                            commands.set_value(
                                 aggregate, key, ','.join(dict.fromkeys(right))
                             ),
                         )

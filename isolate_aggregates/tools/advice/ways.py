@@ -140,7 +140,7 @@ class Ways:
         """Yield how to do without a demand, and without a lock at last."""
         for key in sorted(self.flavor.extra_specs if self.flavor else ()):
             if self.flavor and not self._can_be_lowered(key):
-                yield commands.unset_spec(self.flavor, key)
+                yield commands.unset(self.flavor, key)
         if self.request.image:
             yield from self._properties(self.request.image)
         yield from self._members()
@@ -244,7 +244,7 @@ class Ways:
                 value = ','.join(
                     filter(None, [aggregate.metadata.get(key), project])
                 )
-                yield (commands.set_tag(aggregate, key, value),)
+                yield (commands.set_value(aggregate, key, value),)
                 # Nova's own filter takes the whole value for one project, and
                 # no value may have more than 255 characters.
                 yield (self._another_project(aggregate, project),)
@@ -263,7 +263,7 @@ class Ways:
         while key in aggregate.metadata:
             number += 1
             key = f'{domains.TENANTS}{number}'
-        return commands.set_tag(aggregate, key, project)
+        return commands.set_value(aggregate, key, project)
 
     def _services(self) -> Iterator[Commands]:
         """Yield how to enable disabled hosts, those that would do first."""
@@ -281,7 +281,7 @@ class Ways:
             if requirement.problem:
                 continue
             for aggregate, _ in find(requirement, self.snapshot.index).invalid:
-                yield commands.unset_tags(aggregate, [requirement.key])
+                yield commands.unset(aggregate, requirement.key)
 
     def _values(self) -> Iterator[Commands]:
         """Yield how to let aggregates take the image and the flavor.
@@ -302,7 +302,7 @@ class Ways:
                 values = values_of(aggregate.metadata[key])
                 if wanted[key] not in values:
                     joined = ','.join([*sorted(values), wanted[key]])
-                    yield (commands.set_tag(aggregate, key, joined),)
+                    yield (commands.set_value(aggregate, key, joined),)
 
     def _lowered(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to request less of a resource class."""
@@ -319,7 +319,7 @@ class Ways:
             }
             key = f'{spec.kind}{spec.suffix}:{spec.name}'
             for most in sorted(smaller, reverse=True)[:_OF_A_KIND]:
-                yield (commands.set_spec(flavor, key, str(most)),)
+                yield (commands.set_value(flavor, key, str(most)),)
 
     def _can_be_lowered(self, key: str) -> bool:
         """Return whether hosts have some of what an extra spec requests."""
@@ -343,7 +343,7 @@ class Ways:
         declaration = self.pipeline.image_properties
         for key in sorted(image.properties):
             if key.startswith(xs.TRAIT_PREFIX) or declaration.has(key):
-                yield commands.unset_property(image, key)
+                yield commands.unset(image, key)
 
     def _locks(self) -> Iterator[Commands]:
         """Yield how to take away locks, of whole aggregates."""
@@ -362,7 +362,7 @@ class Ways:
                 or key.startswith(self._prefixes)
             ]
             if keys:
-                yield commands.unset_tags(aggregate, keys)
+                yield commands.unset(aggregate, *keys)
 
     @lazy_property
     def _prefixes(self) -> tuple[str, ...]:

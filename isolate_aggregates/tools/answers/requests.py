@@ -23,7 +23,7 @@ from isolate_aggregates.tools.request import (
     Request,
     RequestedNetwork,
     implied,
-    pci,
+    resources,
 )
 from isolate_aggregates.tools.server_images import ServerImages
 
@@ -187,7 +187,9 @@ class Requests:
             )
             return request
         try:
-            groups = tuple(pci.groups(wanted, self._conf[options.PCI].alias))
+            groups = tuple(
+                resources.pci_groups(wanted, self._conf[options.PCI].alias)
+            )
         except ValueError as exc:
             self.not_known.append(
                 f'which PCI devices pci_passthrough:alias={wanted} requests '

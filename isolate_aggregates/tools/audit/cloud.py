@@ -19,11 +19,14 @@ from isolate_aggregates.tools.advice import Effects
 from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.spelling import Speller
 from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cloud.cloud import Cloud
+from isolate_aggregates.tools.cloud.cloud import (
+    Cloud,
+    Survey,
+    Track,
+    untracked,
+)
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.cloud.survey import Survey
-from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan
 from isolate_aggregates.tools.operate.sync.snapshot import read

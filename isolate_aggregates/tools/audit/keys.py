@@ -11,9 +11,7 @@ from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.required_metadata import required_metadata
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.request.extra_specs import (
-    TRAIT_PREFIX,
-)
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates.tools import filter_keys, tags
 from isolate_aggregates.tools.advice import Repair, commands
@@ -168,9 +166,9 @@ def _opening(
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
         closest = max(keys, key=lambda key: (len(required & key), sorted(key)))
-        return commands.unset_tags(
+        return commands.unset(
             locking[0],
-            (TRAIT_PREFIX + trait for trait in sorted(required - closest)),
+            *(TRAIT_PREFIX + trait for trait in sorted(required - closest)),
         )
     for aggregate in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
         others = (
@@ -226,7 +224,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
                 'its servers may land in aggregate '
                 f'{listed(a.name for a in cloud.required_by[trait])}, whether '
                 'or not an operator intended it',
-                (Repair(commands.unset_property(image, key)),)
+                (Repair(commands.unset(image, key)),)
                 if key in image.properties
                 else (),
                 about=About.of(
@@ -260,7 +258,7 @@ def _flavor_keys(
                     'its servers are refused',
                     (
                         *map(Repair, cloud.speller.reservation(flavor, key)),
-                        Repair(commands.unset_spec(flavor, key)),
+                        Repair(commands.unset(flavor, key)),
                     ),
                     about=About.of(flavors=[flavor.name]),
                 )
@@ -298,7 +296,7 @@ def _image_key(
         f'image {quoted(image.name)} ({image.id})',
         problem,
         consequence,
-        (Repair(commands.unset_property(image, key)),),
+        (Repair(commands.unset(image, key)),),
         about=About.of(
             aggregates=(a.name for a in reserved),
             images=[image.name],

@@ -56,7 +56,7 @@ def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
             f'with numbers for flavor {flavors}',
             'requests for such a flavor are refused, or fail in Nova',
             (
-                Repair(commands.unset_tags(aggregate, [key[1]])),
+                Repair(commands.unset(aggregate, key[1])),
                 *([] if others else [_without(*first)]),
             ),
             about=About.of(
@@ -67,7 +67,7 @@ def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def _without(flavor: Flavor, requirement: RequiredMetadata) -> Repair:
-    return Repair(commands.unset_spec(flavor, requirement.extra_spec))
+    return Repair(commands.unset(flavor, requirement.extra_spec))
 
 
 def _bad_extra_spec(
@@ -80,6 +80,6 @@ def _bad_extra_spec(
         f'has {requirement.extra_spec}={requirement.value}, and '
         f'{requirement.problem}',
         f'{conclusion.filter_name} excludes all hosts for its servers',
-        (Repair(commands.unset_spec(flavor, requirement.extra_spec)),),
+        (Repair(commands.unset(flavor, requirement.extra_spec)),),
         about=About.of(flavors=[flavor.name]),
     )

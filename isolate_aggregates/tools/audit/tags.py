@@ -44,7 +44,7 @@ def ratios(cloud: AuditedCloud) -> Iterator[Finding]:
                 'read it was removed from Nova',
                 'the ratio of its hosts is that of their inventories in '
                 f'Placement, which nova-compute takes from [DEFAULT] {key}',
-                (Repair(commands.unset_tags(aggregate, [key])),),
+                (Repair(commands.unset(aggregate, key)),),
                 about=About.of(
                     hosts=aggregate.hosts, aggregates=[aggregate.name]
                 ),

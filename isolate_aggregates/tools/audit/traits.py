@@ -85,7 +85,7 @@ def _give(
     if by_sync:
         return (Repair(commands.SYNC, safe=True),)
     # Only nova-compute can give them the trait.
-    unset = Repair(commands.unset_tags(aggregate, [TRAIT_PREFIX + trait]))
+    unset = Repair(commands.unset(aggregate, TRAIT_PREFIX + trait))
     if len(hosts) > _FEW:
         return (unset,)
     return (Repair(commands.remove_hosts(aggregate, hosts)), unset)

@@ -17,13 +17,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.tools.advice import (
-    Repair,
-    commands,
-    mending,
-    outcome,
-    refusals,
-)
+from isolate_aggregates.tools.advice import Repair, commands, mending, outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import Questions, silent
@@ -234,7 +228,7 @@ class _Trial:
         """Return whether Nova or we refuse commands."""
         snapshot = self._cloud.snapshot
         return any(
-            refusals.refused_steps(snapshot, todo, self._filters)
+            outcome.refused_steps(snapshot, todo, self._filters)
         ) or self._edits_reservation(todo)
 
     @lazy_property

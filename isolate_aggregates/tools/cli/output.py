@@ -3,17 +3,18 @@
 
 import abc
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
-from cliff import lister, show
+from cliff import columns, lister, show
 from cliff.formatters import json_format, yaml_format
 
 from isolate_aggregates import exception
 from isolate_aggregates.text import escaped
-from isolate_aggregates.tools.cli import fields, terminal, usage
+from isolate_aggregates.tools.cli import terminal, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.wording import all_escaped, meant, unabridged
@@ -174,7 +175,7 @@ def _written(
     """Return cells for all formats except json and yaml."""
     if args.formatter == 'table':
         return list(all_escaped(cells))
-    return [fields.plain(cell, nothing) for cell in cells]
+    return [plain(cell, nothing) for cell in cells]
 
 
 def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
@@ -228,3 +229,48 @@ class ReportLister(Lister):
         full = parsed_args.long or parsed_args.formatter != 'table'
         with unabridged() if full else contextlib.nullcontext():
             return super().run(parsed_args)
+
+
+class Lines(columns.FormattableColumn[Any]):
+    """Several values, one per line in a table."""
+
+    def human_readable(self) -> str:
+        value = self._value
+        if isinstance(value, Mapping):
+            lines = [f'{k}: {_inline(v)}' for k, v in value.items()]
+        else:
+            lines = list(map(str, value))
+        return '\n'.join(map(escaped, lines))
+
+
+class Value(columns.FormattableColumn[Any]):
+    """A value of any type, empty in a table if it is None."""
+
+    def human_readable(self) -> str:
+        return str(plain(self._value))
+
+
+def plain(cell: Any, nothing: str = '') -> Any:
+    """Return a cell for the formats csv, value and shell.
+
+    :returns: A text or a number; JSON for lists and mappings.
+    """
+    if isinstance(cell, columns.FormattableColumn):
+        cell = cell.machine_readable()
+    if cell is None:
+        return nothing
+    if isinstance(cell, Mapping | list | tuple):
+        text = json.dumps(cell, ensure_ascii=False)
+        return text if text.isprintable() else json.dumps(cell)
+    return escaped(cell) if isinstance(cell, str) else cell
+
+
+def field(value: Any) -> Any:
+    """Return a value as a cell for cliff."""
+    return Lines(value) if isinstance(value, Mapping | list) else value
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ', '.join(f'{amount} {what}' for what, amount in value.items())
+    return str(value)

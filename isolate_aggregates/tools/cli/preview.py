@@ -14,12 +14,7 @@ from isolate_aggregates.tools.cloud.changes import Change, pool
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.effect import (
-    Effect,
-    documents,
-    effect,
-    shown,
-)
+from isolate_aggregates.tools.effect import Effect, documents, effect, shown
 
 if TYPE_CHECKING:
     from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud

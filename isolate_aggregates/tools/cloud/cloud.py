@@ -1,24 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of a cloud, which is live or in a file."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from typing import Any, Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.cloud.survey import Survey
-from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     Port,
     Server,
+    Servers,
 )
 from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import ResourceGroup
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """A snapshot with further data that is not in cloud files.
+
+    :param nova: Nova's newest microversion; None if unknown.
+    :param placement: Placement's newest microversion; None if unknown.
+    :param traits: All traits in Placement; None if only the standard traits
+        and those that a provider has are known.
+    :param resource_classes: The names of all resource classes; None if only
+        those that a provider has are known.
+    :param nova_releases: The possible releases of Nova, oldest first; empty if
+        unknown.
+    """
+
+    snapshot: Snapshot
+    nova: str | None = None
+    placement: str | None = None
+    traits: frozenset[str] | None = None
+    resource_classes: frozenset[str] | None = None
+    servers: Servers | None = None
+    nova_releases: tuple[int, ...] = ()
+
+
+# Takes an iterator, the plural name of its items and their number if known;
+# yields the items.
+Track = Callable[[Iterator[Any], str, int | None], Iterable[Any]]
+
+
+def untracked(
+    items: Iterator[Any], what: str, total: int | None
+) -> Iterable[Any]:
+    """Show no progress."""
+    return items
 
 
 class Cloud(Protocol):

@@ -29,13 +29,7 @@ from isolate_aggregates.tools.audit import (
     trial,
 )
 from isolate_aggregates.tools.audit.finding import About
-from isolate_aggregates.tools.cli import (
-    base,
-    fields,
-    output,
-    preview,
-    progress,
-)
+from isolate_aggregates.tools.cli import base, output, preview, progress
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import documents, reservations
@@ -252,7 +246,7 @@ class _Shown:
                 str(advice[0]) if advice else '',
                 finding.safe,
                 *(
-                    fields.Value(list(getattr(finding.about, name)))
+                    output.Value(list(getattr(finding.about, name)))
                     for name in _ABOUT
                 ),
             )

@@ -9,7 +9,7 @@ from typing import Any
 from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.advice import commands, outcome, refusals
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.cli import base, terminal, usage
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import formats
@@ -109,7 +109,7 @@ class Changed:
     after: Snapshot
     steps: commands.Commands = ()
     unknown: tuple[str, ...] = ()
-    refused: tuple[refusals.Refusal, ...] = ()
+    refused: tuple[outcome.Refusal, ...] = ()
 
 
 def changed(
@@ -126,7 +126,7 @@ def changed(
         steps, stops = planned.commands, cloud.refused
         if option == _STOPPING:
             first = next(
-                refusals.refused_steps(cloud.after, steps, filters), None
+                outcome.refused_steps(cloud.after, steps, filters), None
             )
             if first:
                 steps = steps[: steps.index(first.command)]
@@ -143,7 +143,7 @@ def changed(
 
 
 def refused_lines(
-    steps: Iterable[refusals.Refusal],
+    steps: Iterable[outcome.Refusal],
 ) -> Iterator[str]:
     """Yield the steps that Nova refuses."""
     for each in steps:
@@ -182,23 +182,23 @@ def _commands(
     if option.startswith('--flavor'):
         flavor = snapshot.flavor(name)
         if option == '--flavor-set':
-            return [commands.set_spec(flavor, *_setting(what))]
+            return [commands.set_value(flavor, *_setting(what))]
         _check_key(what, flavor.extra_specs, f'flavor {flavor.name}')
-        return commands.unset_spec(flavor, what)
+        return commands.unset(flavor, what)
     if option.startswith('--image'):
         image = snapshot.image(name)
         if option == '--image-set':
-            return commands.set_property(image, *_setting(what))
+            return [commands.set_value(image, *_setting(what))]
         _check_key(what, image.properties, f'image {image.name}')
-        return commands.unset_property(image, what)
+        return commands.unset(image, what)
     aggregate = names.aggregate(snapshot.aggregates, name, snapshot.origin)
     if option == '--set':
-        return [commands.set_tag(aggregate, *_setting(what))]
+        return [commands.set_value(aggregate, *_setting(what))]
     if option == '--unset':
         zone = {ZONE} if zone_of(aggregate) else set()
         keys = aggregate.metadata.keys() | zone
         _check_key(what, keys, f'aggregate {aggregate.name}')
-        return commands.unset_tags(aggregate, [what])
+        return commands.unset(aggregate, what)
     hosts = {p.host for p in snapshot.providers if p.host}
     if option == '--add-host':
         _check_host(what, hosts, snapshot.origin)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from isolate_aggregates.text import escaped
-from isolate_aggregates.tools.cli import fields
+from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.effect import documents
 
@@ -36,21 +36,21 @@ def document(
     )
 
 
-def _shown(change: diff.Change) -> list[fields.Value]:
+def _shown(change: diff.Change) -> list[output.Value]:
     """Return the cells Before and After; for an object, "present" or empty."""
     both = change.before, change.after
     if not change.what:
-        return [fields.Value(value and 'present') for value in both]
+        return [output.Value(value and 'present') for value in both]
     return [
         _Names(value, other or ())
         # The order of a setting may matter.
         if isinstance(value, list) and change.kind != 'setting'
-        else fields.Value(value)
+        else output.Value(value)
         for value, other in (both, both[::-1])
     ]
 
 
-class _Names(fields.Value):
+class _Names(output.Value):
     """A list of names; a table shows only those that others lack."""
 
     def __init__(self, value: list[Any], others: Sequence[Any]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
-from isolate_aggregates.tools.advice import commands
-from isolate_aggregates.tools.advice.refusals import Refusal
+from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice.outcome import Refusal
 from isolate_aggregates.tools.cli import base, output, preview, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud import diff
@@ -25,7 +25,6 @@ from isolate_aggregates.tools.effect import (
     documents,
     effect,
     gaps,
-    refusals,
     shown,
 )
 from isolate_aggregates.tools.effect.gaps import Gap
@@ -120,7 +119,7 @@ class ShowEffect(output.ReportLister):
             before = preview.read(cloud, not args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
         changed = change_arguments.changed(before, args.changes, filters)
-        steps, refused, after = refusals.made(before, changed.steps, filters)
+        steps, refused, after = outcome.made(before, changed.steps, filters)
         found = effect(before, after, self.app.conf)
         return _Found(
             found,
@@ -129,7 +128,7 @@ class ShowEffect(output.ReportLister):
             changed.refused + refused,
             (
                 *changed.unknown,
-                *refusals.unknown(before, after),
+                *outcome.unknown(before, after),
                 *(
                     f'whether server {quoted(each.server.name)} '
                     f'({each.server.id}) may stay on host '

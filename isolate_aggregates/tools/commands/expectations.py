@@ -13,7 +13,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, preview, progress
@@ -21,7 +21,6 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import change_arguments
-from isolate_aggregates.tools.effect import refusals
 from isolate_aggregates.tools.expectations import (
     document,
     first_file,
@@ -172,13 +171,13 @@ class CheckExpectations(output.ReportLister):
                 snapshot = preview.read(cloud, bool(args.changes))
             filters = Pipeline(loading.load(conf))
             changed = change_arguments.changed(snapshot, args.changes, filters)
-            _, others, after = refusals.made(snapshot, changed.steps, filters)
+            _, others, after = outcome.made(snapshot, changed.steps, filters)
             changed = dataclasses.replace(
                 changed,
                 after=after,
                 unknown=(
                     *changed.unknown,
-                    *refusals.unknown(snapshot, after),
+                    *outcome.unknown(snapshot, after),
                 ),
                 refused=changed.refused + others,
             )

@@ -19,7 +19,7 @@ from isolate_aggregates.tools.advice import Advice, Effects
 from isolate_aggregates.tools.advice.mending import mendings
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.capacity import rejection, scheduling
-from isolate_aggregates.tools.cli import fields, output
+from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.commands.request_arguments import NotKnown
@@ -99,7 +99,7 @@ class ExplainRequest(output.ReportLister):
             rest = row_groups[_MOST:]
         else:
             # In csv and value, each host is one line, with all its reasons.
-            together = fields.Lines if args.formatter == 'table' else '; '.join
+            together = output.Lines if args.formatter == 'table' else '; '.join
             rows = [
                 (
                     answer.name(verdict),
@@ -238,9 +238,9 @@ class _Answer:
         if len(hosts) > _FEW:
             lines.append(f'({len(hosts)} hosts)')
         return (
-            fields.Lines(lines),
+            output.Lines(lines),
             self.word(group.verdicts[0]),
-            fields.Lines(group.reasons or self.reasons(group.verdicts[0])),
+            output.Lines(group.reasons or self.reasons(group.verdicts[0])),
         )
 
     def may_be_used(self, verdict: explain.Verdict) -> bool:

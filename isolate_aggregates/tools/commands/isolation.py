@@ -9,7 +9,7 @@ from typing import Any
 import os_resource_classes as orc
 
 from isolate_aggregates.tools import filter_sets
-from isolate_aggregates.tools.cli import base, fields, output, preview
+from isolate_aggregates.tools.cli import base, output, preview
 from isolate_aggregates.tools.cli.documents import Aggregate
 from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.documents import content
@@ -148,7 +148,7 @@ class ShowDetails(output.ShowOne):
                     del found[name]
             if not found.get('unusable_hosts', True):
                 del found['unusable_hosts']
-        return tuple(found), [fields.field(v) for v in found.values()]
+        return tuple(found), [output.field(v) for v in found.values()]
 
 
 def _hosts(entry: LockOverview) -> int | str:

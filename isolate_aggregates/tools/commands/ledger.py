@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cli import base, fields, output
+from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import (
     history,
@@ -228,7 +228,7 @@ def _subject(
 def _rows(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
     """Return rows in which unknown values are empty."""
     return [
-        [fields.Value(cell) if cell is None else cell for cell in row]
+        [output.Value(cell) if cell is None else cell for cell in row]
         for row in rows
     ]
 

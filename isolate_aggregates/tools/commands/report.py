@@ -10,7 +10,7 @@ from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, progress, usage
 from isolate_aggregates.tools.commands import reservations
 from isolate_aggregates.tools.commands.matrix import add_row_arguments
-from isolate_aggregates.tools.effect import saved
+from isolate_aggregates.tools.effect import documents
 from isolate_aggregates.tools.report import page
 from isolate_aggregates.tools.report.calendar import Calendar
 from isolate_aggregates.tools.report.content import Content
@@ -70,9 +70,11 @@ class WriteReport(usage.Command):
         if path:
             # Fail now, as reading a large cloud takes minutes.
             page.check(path)
-        effect = saved.load(parsed_args.effect) if parsed_args.effect else None
+        effect = (
+            documents.load(parsed_args.effect) if parsed_args.effect else None
+        )
         plan = (
-            saved.document(
+            documents.document(
                 parsed_args.plan, 'a plan of relocation create', RELOCATION
             )
             if parsed_args.plan

@@ -20,8 +20,8 @@ from isolate_aggregates.tools.commands import (
     request_builder,
     request_documents,
 )
-from isolate_aggregates.tools.commands.request_builder import PortRequest
-from isolate_aggregates.tools.commands.requested_zone import (
+from isolate_aggregates.tools.commands.request_builder import (
+    PortRequest,
     RequestedZone,
     requested_zone,
 )

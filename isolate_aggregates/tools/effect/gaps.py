@@ -17,11 +17,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.commands import Commands
-from isolate_aggregates.tools.advice.openings import (
-    Opening,
-    needed,
-    openings,
-)
+from isolate_aggregates.tools.advice.openings import Opening, needed, openings
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.answers.scope import Asker

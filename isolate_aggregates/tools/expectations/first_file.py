@@ -15,9 +15,7 @@ from isolate_aggregates.text import named, quoted
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.expectations import checks
 from isolate_aggregates.tools.expectations.answers import Answers
-from isolate_aggregates.tools.expectations.expectation import (
-    NothingMatches,
-)
+from isolate_aggregates.tools.expectations.expectation import NothingMatches
 from isolate_aggregates.tools.expectations.matching import is_pattern
 
 _Hosts = frozenset[str]

@@ -17,7 +17,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import files, options
-from isolate_aggregates.tools.advice.refusals import Refusal
+from isolate_aggregates.tools.advice.outcome import Refusal
 from isolate_aggregates.tools.cloud.file import serialize
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.documents import refused

@@ -4,10 +4,7 @@
 from collections.abc import Collection, Iterator, Mapping
 import copy
 
-from isolate_aggregates.filters.constraints import (
-    Conclusion,
-    Destination,
-)
+from isolate_aggregates.filters.constraints import Conclusion, Destination
 from isolate_aggregates.tools.explain.concluded import Concluded
 from isolate_aggregates.tools.explain.requirements import (
     Amount,

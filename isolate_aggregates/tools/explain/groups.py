@@ -10,9 +10,7 @@ import dataclasses
 
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.explain.concluded import Concluded
-from isolate_aggregates.tools.explain.requirements import (
-    Requirement,
-)
+from isolate_aggregates.tools.explain.requirements import Requirement
 from isolate_aggregates.tools.explain.verdicts import (
     Cause,
     Count,

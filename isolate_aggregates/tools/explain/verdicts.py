@@ -10,22 +10,13 @@ Dropping a requirement never excludes further hosts. So causes are found by
 computing which hosts would be offered without some of the requirements.
 """
 
-from collections.abc import (
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 import operator
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.constraints import (
-    Conclusion,
-    Destination,
-)
+from isolate_aggregates.filters.constraints import Conclusion, Destination
 from isolate_aggregates.tools.capacity import check_traits
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.explain import together

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collects all details of a lock, an aggregate or a host."""
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from oslo_config import cfg

@@ -32,11 +32,7 @@ from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.placement.group import ResourceRequest
-from isolate_aggregates.tools.request import (
-    Request,
-    constraints,
-    resources,
-)
+from isolate_aggregates.tools.request import Request, constraints, resources
 
 LOG = logging.getLogger(__name__)
 

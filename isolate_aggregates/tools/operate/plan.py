@@ -8,8 +8,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.changes import Change
+from isolate_aggregates.tools.cloud.cloud import Track, untracked
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.cloud.track import Track, untracked
 
 DONE = 'done'
 FAILED = 'failed'

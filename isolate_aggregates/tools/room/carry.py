@@ -12,10 +12,10 @@ import time
 
 from isolate_aggregates import exception
 from isolate_aggregates.text import quoted
-from isolate_aggregates.tools.cloud.track import Track, untracked
+from isolate_aggregates.tools.cloud.cloud import Track, untracked
 from isolate_aggregates.tools.compute import migrations
 from isolate_aggregates.tools.compute.client import NovaClient
-from isolate_aggregates.tools.room.move import Move
+from isolate_aggregates.tools.room.task import Move
 
 MOVED = 'moved'
 THERE_ALREADY = 'was there already'

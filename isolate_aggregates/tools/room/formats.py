@@ -6,7 +6,7 @@ import json
 
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands
-from isolate_aggregates.tools.room.move import Move
+from isolate_aggregates.tools.room.task import Move
 
 Rounds = Sequence[Sequence[Move]]
 
@@ -28,9 +28,7 @@ def as_commands(rounds: Rounds) -> Iterator[str]:
     for moves in rounds:
         for move in moves:
             yield commands.shown(
-                commands.migrate_to(
-                    move.server.id, move.target, live=move.live
-                )
+                commands.migrate(move.server.id, move.live, move.target)
             )
 
 

@@ -16,11 +16,11 @@ from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room import ejection, fewest, order, packing
 from isolate_aggregates.tools.room.fewest import Assignment
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
-from isolate_aggregates.tools.room.move import Move
 from isolate_aggregates.tools.room.occupancy import Occupancy
 from isolate_aggregates.tools.room.task import (
     Left,
     Movables,
+    Move,
     Task,
     is_live,
     movables,

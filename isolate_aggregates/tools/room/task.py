@@ -9,6 +9,23 @@ from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.mirrored.nova_api.moves import STATUSES, Action
 from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
 
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """A migration of a server.
+
+    :param server: The server, as it was when the move was planned.
+    :param source: Its compute service.
+    :param target: The compute service that it shall have.
+    :param live: Whether it is migrated live; otherwise cold, with a restart.
+    """
+
+    server: Server
+    source: str
+    target: str
+    live: bool
+
+
 # What is not counted here, by the names of the options that include it.
 INCLUDABLE = {
     'pinned': 'pinned CPUs',

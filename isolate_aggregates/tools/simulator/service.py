@@ -14,12 +14,7 @@ from isolate_aggregates.tools.placement.group import (
     ResourceRequest,
 )
 from isolate_aggregates.tools.placement.provider import Provider
-from isolate_aggregates.tools.simulator import (
-    groups,
-    merge,
-    query,
-    refusal,
-)
+from isolate_aggregates.tools.simulator import groups, merge, query, refusal
 from isolate_aggregates.tools.simulator.answer import answer
 from isolate_aggregates.tools.simulator.groups import Serving
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet

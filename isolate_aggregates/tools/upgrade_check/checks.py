@@ -13,10 +13,7 @@ from oslo_utils import importutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import (
-    AggregateIndex,
-    AggregateSource,
-)
+from isolate_aggregates.aggregates import AggregateIndex, AggregateSource
 from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.query_limit import OUR_HOST_FILTER

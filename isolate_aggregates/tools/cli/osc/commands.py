@@ -16,11 +16,7 @@ from isolate_aggregates import entry_points, exception
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools.advice import commands as advice
-from isolate_aggregates.tools.cli import (
-    credentials,
-    settings,
-    usage,
-)
+from isolate_aggregates.tools.cli import credentials, settings, usage
 from isolate_aggregates.tools.cli.exit_status import REFUSED, ExitStatus
 from isolate_aggregates.tools.cli.osc import v1
 from isolate_aggregates.tools.wording import meant

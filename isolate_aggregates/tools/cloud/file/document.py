@@ -8,12 +8,7 @@ membership of host aggregates is mirrored to the root providers, as Nova does
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_).
 """
 
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
 import functools
 from typing import Any

@@ -7,10 +7,9 @@ import contextlib
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools import errors
+from isolate_aggregates.tools.cloud.cloud import Survey, Track, untracked
 from isolate_aggregates.tools.cloud.file import load
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.cloud.survey import Survey
-from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.servers import Port
 from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.placement.client import PlacementClient

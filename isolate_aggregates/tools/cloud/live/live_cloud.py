@@ -10,24 +10,19 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    sources,
-)
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools import errors
+from isolate_aggregates.tools.cloud.cloud import Survey, Track, untracked
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, compute_host
-from isolate_aggregates.tools.cloud.survey import Survey
-from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.client import NovaClient
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,

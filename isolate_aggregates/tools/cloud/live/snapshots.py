@@ -11,9 +11,9 @@ import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.tools.cloud.cloud import Track, untracked
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.cloud.track import Track, untracked
 from isolate_aggregates.tools.compute.client import NovaClient
 from isolate_aggregates.tools.placement import edits, inventories
 from isolate_aggregates.tools.placement import providers as placement_providers

@@ -249,7 +249,7 @@ def _metadata(
             values[key] = value.text if value else None
     if _ZONE not in part.mapping:
         values.pop(_ZONE, None)
-    yield from planned.changed_tags(subject, aggregate, values)
+    yield from planned.changed(subject, aggregate, values)
 
 
 def _boolean(part: Part, default: bool) -> bool:

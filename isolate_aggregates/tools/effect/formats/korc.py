@@ -114,7 +114,7 @@ def _flavor(name: str, resource: Part, snapshot: Snapshot) -> Iterator[Step]:
             f'{snapshot.origin}, and Nova cannot change the size of a flavor.'
         )
         return
-    yield from planned.changed_specs(
+    yield from planned.changed(
         subject, flavor, {**dict.fromkeys(flavor.extra_specs), **specs}
     )
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The changes that a file describes, as commands."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
+from types import MappingProxyType
 from typing import TypeVar
 
 from isolate_aggregates.aggregates import Aggregate
@@ -12,6 +13,15 @@ from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Command, Commands
 
 _Thing = TypeVar('_Thing', Aggregate, Flavor, Image)
+
+# What messages call the values of an object, and their field.
+_VALUES = MappingProxyType(
+    {
+        Aggregate: ('metadata', 'metadata'),
+        Flavor: ('extra spec', 'extra_specs'),
+        Image: ('property', 'properties'),
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,61 +74,23 @@ def existing(
     return next((thing for thing in things if thing.name == name), None)
 
 
-def changed_tags(
-    subject: str, aggregate: Aggregate, values: Mapping[str, str | None]
-) -> Iterator[Step]:
-    """Yield what changes metadata; a value of None removes the key."""
-    return _changed(
-        f'{subject}: metadata',
-        aggregate.metadata,
-        values,
-        lambda key, value: commands.set_tag(aggregate, key, value),
-        lambda key: commands.unset_tags(aggregate, [key]),
-    )
-
-
-def changed_specs(
-    subject: str, flavor: Flavor, values: Mapping[str, str | None]
-) -> Iterator[Step]:
-    """Yield what changes extra specs; a value of None removes the key."""
-    return _changed(
-        f'{subject}: extra spec',
-        flavor.extra_specs,
-        values,
-        lambda key, value: commands.set_spec(flavor, key, value),
-        lambda key: commands.unset_spec(flavor, key),
-    )
-
-
-def changed_properties(
-    subject: str, image: Image, values: Mapping[str, str | None]
-) -> Iterator[Step]:
-    """Yield what changes properties; a value of None removes the key."""
-    return _changed(
-        f'{subject}: property',
-        image.properties,
-        values,
-        lambda key, value: commands.set_property(image, key, value)[0],
-        lambda key: commands.unset_property(image, key),
-    )
-
-
-def _changed(
+def changed(
     subject: str,
-    old: Mapping[str, str],
+    thing: Aggregate | Flavor | Image,
     values: Mapping[str, str | None],
-    put: Callable[[str, str], Command],
-    unset: Callable[[str], Commands],
 ) -> Iterator[Step]:
+    """Yield what changes values of an object; None removes the key."""
+    what, field = _VALUES[type(thing)]
+    old = getattr(thing, field)
     for key, value in sorted(values.items()):
         if value == old.get(key):
             continue
         if value is None:
-            yield from unset(key)
+            yield from commands.unset(thing, key)
         elif '=' in key:
-            yield inexpressible(subject, key)
+            yield inexpressible(f'{subject}: {what}', key)
         else:
-            yield put(key, value)
+            yield commands.set_value(thing, key, value)
 
 
 def expressible(

@@ -248,7 +248,7 @@ def _create_aggregate(resource: _Resource) -> Iterator[Step]:
     yield from resource.late('hosts')
     yield from commands.add_hosts(aggregate, _hosts(after))
     yield from resource.late('metadata')
-    yield from planned.changed_tags(
+    yield from planned.changed(
         resource.address, aggregate, after.member('metadata').texts
     )
 
@@ -277,7 +277,7 @@ def _update_aggregate(resource: _Resource) -> Iterator[Step]:
         )
     yield from commands.add_hosts(aggregate, after - before - aggregate.hosts)
     yield from resource.late('metadata')
-    yield from planned.changed_tags(
+    yield from planned.changed(
         resource.address, aggregate, resource.changed('metadata')
     )
     yield from resource.late('name')
@@ -360,7 +360,7 @@ def _update_flavor(resource: _Resource) -> Iterator[Step]:
         yield _missing(resource, 'flavor')
         return
     yield from resource.late('extra_specs')
-    yield from planned.changed_specs(
+    yield from planned.changed(
         resource.address, flavor, resource.changed('extra_specs')
     )
 
@@ -415,7 +415,7 @@ def _update_image(resource: _Resource) -> Iterator[Step]:
         yield _missing(resource, 'image')
         return
     yield from resource.late('properties')
-    yield from planned.changed_properties(
+    yield from planned.changed(
         resource.address,
         image,
         {

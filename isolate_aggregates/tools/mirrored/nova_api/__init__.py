@@ -17,8 +17,11 @@ from isolate_aggregates.tools.mirrored.nova_api import (
     memory,
     numa,
 )
-from isolate_aggregates.tools.mirrored.nova_api.combination import Combination
-from isolate_aggregates.tools.mirrored.nova_api.refusal import Refusal, Source
+from isolate_aggregates.tools.mirrored.nova_api.combination import (
+    Combination,
+    Refusal,
+    Source,
+)
 from isolate_aggregates.tools.request import Request
 
 __all__ = ['Refusal', 'Source', 'refusals']

@@ -4,12 +4,50 @@
 from collections.abc import Mapping
 import contextlib
 import dataclasses
+import enum
 import re
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.request import Request, implied
+
+
+class Source(enum.IntEnum):
+    """What has to be changed to avoid a refusal."""
+
+    FLAVOR = 1
+    IMAGE = 2
+    # Another flavor or another image can avoid it.
+    EITHER = 3
+
+
+class Refusal(Exception):
+    """Nova-api refuses a flavor, an image or their combination.
+
+    :param text: What is wrong and how to correct it, without a full stop.
+    """
+
+    def __init__(self, source: Source, text: str) -> None:
+        self.source = source
+        self.text = text
+        super().__init__(text)
+
+
+def of_flavor(text: str) -> Refusal:
+    """Return a refusal of a flavor, whatever the image."""
+    return Refusal(Source.FLAVOR, text)
+
+
+def of_image(text: str) -> Refusal:
+    """Return a refusal of an image, whatever the flavor."""
+    return Refusal(Source.IMAGE, text)
+
+
+def of_either(text: str) -> Refusal:
+    """Return a refusal of a combination."""
+    return Refusal(Source.EITHER, text)
+
 
 # The number of NUMA nodes for which Nova reads settings.
 _MOST_NODES = 128

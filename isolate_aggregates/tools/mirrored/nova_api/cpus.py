@@ -7,13 +7,11 @@ import re
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
-    property_of,
-)
-from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     Refusal,
     of_either,
     of_flavor,
     of_image,
+    property_of,
 )
 from isolate_aggregates.tools.request import implied
 

@@ -4,11 +4,9 @@
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
-    property_of,
-)
-from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_either,
     of_flavor,
+    property_of,
 )
 
 _QUEUES = 'hw:vif_multiqueue_enabled'

@@ -10,8 +10,8 @@ import types
 
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.mirrored import nova_image
-from isolate_aggregates.tools.mirrored.nova_api.combination import Combination
-from isolate_aggregates.tools.mirrored.nova_api.refusal import (
+from isolate_aggregates.tools.mirrored.nova_api.combination import (
+    Combination,
     of_either,
     of_image,
 )

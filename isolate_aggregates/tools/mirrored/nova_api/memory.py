@@ -3,12 +3,10 @@
 
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
-    property_of,
-)
-from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_either,
     of_flavor,
     of_image,
+    property_of,
 )
 
 _PAGES = 'hw:mem_page_size'

@@ -6,12 +6,10 @@ from isolate_aggregates.tools.mirrored.nova_api import cpus as pinning
 from isolate_aggregates.tools.mirrored.nova_api import memory
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
-    property_of,
-)
-from isolate_aggregates.tools.mirrored.nova_api.refusal import (
     of_either,
     of_flavor,
     of_image,
+    property_of,
 )
 from isolate_aggregates.tools.request import implied
 
