@@ -21,7 +21,7 @@ from isolate_aggregates.tools.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.tools.placement.provider import Provider
-from isolate_aggregates.tools.simulator import Simulator, query, refusal
+from isolate_aggregates.tools.simulator import Simulator, query
 
 Document = dict[str, Any]
 
@@ -56,9 +56,7 @@ class Query(NamedTuple):
         values = dict(query.parameters(self.text))
         unknown = sorted(values.keys() - set(names))
         if unknown:
-            raise refusal.Refused(
-                f'there is no parameter {", ".join(unknown)}'
-            )
+            raise query.Refused(f'there is no parameter {", ".join(unknown)}')
         return values
 
 
@@ -218,13 +216,13 @@ class Documents:
         )
         parameters = request.parameters(*names)
         if 'project_id' not in parameters:
-            raise refusal.Refused('project_id is required')
+            raise query.Refused('project_id is required')
         for name, value in parameters.items():
             if not 0 < len(value) <= 255:
-                raise refusal.Refused(f'{name} is empty or longer than 255')
+                raise query.Refused(f'{name} is empty or longer than 255')
         kind = parameters.get('consumer_type', 'unknown')
         if not _TYPE.match(kind):
-            raise refusal.Refused(f'{kind!r} is not a consumer type')
+            raise query.Refused(f'{kind!r} is not a consumer type')
         owners = {
             parameters['project_id'],
             parameters.get('user_id', placement_rows.OWNER),
@@ -261,7 +259,7 @@ class Documents:
         parameters = request.parameters('name', 'associated')
         operator, colon, value = parameters.get('name', ':').partition(':')
         if not colon:
-            raise refusal.Refused(
+            raise query.Refused(
                 f'name={operator} is not in:A,B or startswith:A'
             )
         traits = set(self._simulator.traits)
@@ -276,7 +274,7 @@ class Documents:
         elif associated == 'false':
             traits -= set(self._simulator.index.traits)
         elif 'associated' in parameters:
-            raise refusal.Refused(
+            raise query.Refused(
                 f'associated={associated} is neither true nor false'
             )
         return {'traits': sorted(traits)}

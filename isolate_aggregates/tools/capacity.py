@@ -27,8 +27,9 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
-from isolate_aggregates.tools.simulator import Simulator, refusal
+from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex
+from isolate_aggregates.tools.simulator.query import Refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,7 +298,7 @@ def check_traits(snapshot: Snapshot, request: ResourceRequest) -> None:
         traits |= group.forbidden_traits.union(*group.any_traits)
     unknown = sorted(traits - snapshot.all_traits)
     if unknown:
-        raise refusal.Refused(f'there is no trait {", ".join(unknown)}')
+        raise Refused(f'there is no trait {", ".join(unknown)}')
 
 
 def rejection(snapshot: Snapshot, request: ResourceRequest) -> str | None:
