@@ -16,6 +16,7 @@ from isolate_aggregates.tools.ledger.state import (
     State,
 )
 from isolate_aggregates.tools.ledger.stays import Span, Stay, merged
+from isolate_aggregates.tools.ledger.times import as_day, as_text
 
 SIZES = {'a': HostSize(2, 32), 'b': HostSize(1, None)}
 # Seconds that matter: borders of days, and what is beside them.
@@ -73,7 +74,7 @@ def test_days(stays):
             cores[place] += stay.cores or 0
             most[place] = max(most[place], cores[place])
     assert list(days.host_days(stays, {}, [], SINCE, UNTIL)) == [
-        HostDay(host, day, False, len(names), most[host, day])
+        HostDay(host, as_day(day), False, len(names), most[host, day])
         for (host, day), names in sorted(servers.items())
     ]
 
@@ -96,29 +97,29 @@ def test_peaks(stays):
             number = sum(amount or 0 for amount in amounts)
             unknown = amounts.count(None)
             if (number, unknown) > (best[what].number, best[what].unknown):
-                best[what] = Peak(number, second, unknown)
+                best[what] = Peak(number, as_text(second), unknown)
     assert vars(days.peaks(stays, SIZES, SINCE, UNTIL)) == best
 
 
 def test_a_server_in_one_of_two_places_counts_once():
     stays = [Stay(10, 30, 's', 'a', cores=4), Stay(20, 40, 's', 'b', cores=8)]
     peaks = days.peaks(stays, SIZES, 0, 100)
-    assert peaks.servers == Peak(1, 10)
-    assert peaks.vcpus == Peak(8, 20)
-    assert peaks.hosts == Peak(2, 20)
+    assert peaks.servers == Peak(1, as_text(10))
+    assert peaks.vcpus == Peak(8, as_text(20))
+    assert peaks.hosts == Peak(2, as_text(20))
 
 
 def test_the_larger_size_of_a_server_in_two_places_counts():
     twice = [Stay(10, 40, 's', 'a', cores=8), Stay(20, 40, 's', 'b', cores=4)]
     peaks = days.peaks([*twice, Stay(30, 40, 't', 'c', cores=1)], SIZES, 0, 50)
-    assert peaks.vcpus == Peak(9, 30)
+    assert peaks.vcpus == Peak(9, as_text(30))
 
 
 def test_days_on_which_servers_could_run_and_did_not():
     could = {'a': [Span(DAY - 1, DAY + 1)], 'b': []}
     assert list(days.host_days([], could, [], 0, 3 * DAY)) == [
-        HostDay('a', 0, True, 0, 0),
-        HostDay('a', DAY, True, 0, 0),
+        HostDay('a', as_day(0), True, 0, 0),
+        HostDay('a', as_day(DAY), True, 0, 0),
     ]
 
 
@@ -156,7 +157,7 @@ def test_nothing_is_said_if_all_is_known():
 
 def test_only_days_on_which_servers_certainly_could_run_are_counted():
     several = [
-        HostDay('h', number, could, 0, 0)
+        HostDay('h', as_day(number), could, 0, 0)
         for number, could in enumerate((True, False, None))
     ]
     ledger = Ledger(Subject('lock', 'l', 'l'), 0, 1, (), {}, (), {})
@@ -174,6 +175,6 @@ def test_a_tag_replaces_only_the_size_that_it_gives():
 
 def test_a_peak_is_told_with_its_time():
     assert shown._peak('VCPUs', Peak()) == 'Most VCPUs at a time: not known.'
-    assert shown._peak('hosts', Peak(3, DAY)) == (
+    assert shown._peak('hosts', Peak(3, as_text(DAY))) == (
         'Most hosts at a time: 3, first at 1970-01-02T00:00:00Z.'
     )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up stays by host and day, and finds peaks. Does no input or output."""
+"""Adds up stays by host and day, and finds peaks. Does no input or output.
+
+The results are as in the JSON document of a ledger.
+"""
 
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,6 +10,7 @@ import dataclasses
 from typing import Annotated
 
 from isolate_aggregates.tools.ledger.stays import Span, Stay
+from isolate_aggregates.tools.ledger.times import as_day, as_text
 
 Number = Annotated[int | None, 'Null if unknown.']
 
@@ -15,7 +19,7 @@ DAY = 24 * 60 * 60
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostSize:
-    """The physical size of a host, as in the JSON document of a ledger."""
+    """The physical size of a host."""
 
     sockets: Number = None
     cores: Number = None
@@ -23,34 +27,37 @@ class HostSize:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostDay:
-    """What ran on a host on a day in UTC.
+    """A day in UTC on which servers ran on a host, or could.
 
-    :param day: The first second of the day.
-    :param could: Whether the servers could run there at some time of the day;
-        None if there is no record.
-    :param servers: How many ran there at some time of the day.
-    :param cores: The most VCPUs that they had at one time, without those of
-        unknown flavors.
+    VCPUs of unknown flavors are not counted.
     """
 
     host: str
-    day: int
-    could: bool | None
-    servers: int
-    cores: int
+    day: Annotated[str, {'format': 'date'}]
+    could: Annotated[
+        bool | None,
+        'Whether the servers could run there at some time of the day; null if '
+        'there is no record, and in the ledger of a project.',
+    ]
+    servers: Annotated[
+        int, 'How many servers ran there at some time of the day.'
+    ]
+    vcpus: Annotated[int, 'The most VCPUs that they had at one time.']
 
 
 @dataclasses.dataclass(frozen=True)
 class Peak:
-    """The largest number that was in use at one time, and when first.
-
-    :param at: None if there was never any.
-    :param unknown: How many at that time have an unknown size.
-    """
+    """The most at one time."""
 
     number: int = 0
-    at: int | None = None
-    unknown: int = 0
+    at: Annotated[
+        str | None,
+        'The first time with this number; null if there was none.',
+    ] = None
+    unknown: Annotated[
+        int,
+        'How many at that time have no known size, and are not in the number.',
+    ] = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +128,7 @@ def _days_of(
         if not possible and any(s.overlaps(start, end) for s in unknown):
             possible = None
         if servers or open_that_day:
-            yield HostDay(host, day, possible, len(servers), most)
+            yield HostDay(host, as_day(day), possible, len(servers), most)
 
 
 def peaks(
@@ -183,7 +190,7 @@ def peaks(
             before = best.get(what, Peak())
             lacking = unknown.get(what, 0)
             if (amount, lacking) > (before.number, before.unknown):
-                best[what] = Peak(amount, time, lacking)
+                best[what] = Peak(amount, as_text(time), lacking)
     return Peaks(
         **{
             field.name: best.get(field.name, Peak())

@@ -7,51 +7,13 @@ from typing import Annotated
 
 from isolate_aggregates.tools import documents
 from isolate_aggregates.tools.documents import SHA256, Names, Time
-from isolate_aggregates.tools.ledger.days import HostSize, Number
+from isolate_aggregates.tools.ledger.days import (
+    HostDay,
+    HostSize,
+    Number,
+    Peaks,
+)
 from isolate_aggregates.tools.ledger.ledger import Subject
-
-
-@dataclass(frozen=True, kw_only=True)
-class Peak:
-    """The most at one time."""
-
-    number: int
-    at: Annotated[
-        str | None,
-        'The first time with this number; null if there was none.',
-    ]
-    unknown: Annotated[
-        int,
-        'How many at that time have no known size, and are not in the number.',
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Peaks:
-    """The most of each at one time."""
-
-    servers: Peak
-    vcpus: Peak
-    hosts: Peak
-    sockets: Peak
-    cores: Peak
-
-
-@dataclass(frozen=True, kw_only=True)
-class Day:
-    """A day on which servers ran on a host, or could."""
-
-    host: str
-    day: Annotated[str, {'format': 'date'}]
-    could: Annotated[
-        bool | None,
-        'Whether the servers could run there at some time of the day; null if '
-        'there is no record, and in the ledger of a project.',
-    ]
-    servers: Annotated[
-        int, 'How many servers ran there at some time of the day.'
-    ]
-    vcpus: Annotated[int, 'The most VCPUs that they had at one time.']
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +90,8 @@ class Ledger:
         Mapping[str, HostSize], 'The sizes of the hosts in "days", by name.'
     ]
     days: Annotated[
-        tuple[Day, ...], 'The days on which servers ran on a host, or could.'
+        tuple[HostDay, ...],
+        'The days on which servers ran on a host, or could.',
     ]
     stays: Annotated[
         tuple[Stay, ...],

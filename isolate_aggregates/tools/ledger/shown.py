@@ -15,7 +15,7 @@ from isolate_aggregates.tools.ledger.days import HostDay, HostSize, Peak
 from isolate_aggregates.tools.ledger.history import History
 from isolate_aggregates.tools.ledger.ledger import Ledger
 from isolate_aggregates.tools.ledger.stays import Stay
-from isolate_aggregates.tools.ledger.times import as_day, as_text
+from isolate_aggregates.tools.ledger.times import as_text
 
 DAY_COLUMNS = (
     'Host',
@@ -47,10 +47,10 @@ def day_row(day: HostDay, sizes: Mapping[str, HostSize]) -> tuple[Any, ...]:
     size = sizes.get(day.host, HostSize())
     return (
         day.host,
-        as_day(day.day),
+        day.day,
         _COULD[day.could],
         day.servers,
-        day.cores,
+        day.vcpus,
         size.sockets,
         size.cores,
     )
@@ -116,22 +116,13 @@ def document(
     """Return a ledger as a JSON document."""
     has_lock = ledger.subject.kind == 'lock'
     stays = tuple(_stay(stay, has_lock) for stay in ledger.stays)
-    host_days = tuple(map(_day, days))
+    host_days = tuple(days)
     return documents.Ledger(
         subject=ledger.subject,
         since=_time(ledger.since),
         until=_time(ledger.until),
         version=pbr.version.VersionInfo('isolate-aggregates').release_string(),
-        peaks=documents.Peaks(
-            **{
-                name: documents.Peak(
-                    number=peak.number,
-                    at=as_text(peak.at),
-                    unknown=peak.unknown,
-                )
-                for name, peak in vars(ledger.peaks).items()
-            }
-        ),
+        peaks=ledger.peaks,
         hosts={
             host: ledger.sizes.get(host, HostSize())
             for host in sorted({day.host for day in host_days})
@@ -167,10 +158,7 @@ def _peak(name: str, peak: Peak) -> str:
             f', and those of {counted(peak.unknown, what[:-1])} whose '
             'number is not known'
         )
-    return (
-        f'Most {name} at a time: {peak.number}, first at {as_text(peak.at)}'
-        f'{more}.'
-    )
+    return f'Most {name} at a time: {peak.number}, first at {peak.at}{more}.'
 
 
 def _sentences(ledger: Ledger) -> list[str]:
@@ -191,16 +179,6 @@ def _sentences(ledger: Ledger) -> list[str]:
         ),
         *ledger.gaps,
     ]
-
-
-def _day(day: HostDay) -> documents.Day:
-    return documents.Day(
-        host=day.host,
-        day=as_day(day.day),
-        could=day.could,
-        servers=day.servers,
-        vcpus=day.cores,
-    )
 
 
 def _stay(stay: Stay, has_lock: bool) -> documents.Stay:
