@@ -3,7 +3,7 @@
 
 The fields of a dataclass are the keys of an object. ``Annotated`` adds the
 description of a key, or more of its schema. A field whose name is reserved in
-Python ends with an underscore, which the key has not.
+Python ends with an underscore, which the key has not. Sets are sorted.
 """
 
 from collections.abc import Mapping
@@ -32,6 +32,8 @@ def content(value: Any) -> Any:
         return {_key(name): content(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return list(map(content, value))
+    if isinstance(value, frozenset):
+        return sorted(value)
     if isinstance(value, Mapping):
         return {key: content(one) for key, one in value.items()}
     return value
@@ -70,7 +72,7 @@ def _schema(kind: Any) -> dict[str, Any]:
         for more in arguments[1:]:
             found |= {'description': more} if isinstance(more, str) else more
         return found
-    if origin is tuple:
+    if origin in (tuple, frozenset):
         return {'type': 'array', 'items': _schema(arguments[0])}
     if origin is Mapping:
         return {

@@ -262,7 +262,7 @@ def _lines(found: report.Report, is_long: bool) -> Iterable[str]:
             if isinstance(problem, str):
                 yield problem
                 continue
-            yield f'  {problem.text}'
+            yield f'  {problem.problem}'
             for reason in _first(problem.reasons, most, 'reason', 4):
                 yield f'    {reason}'
     passed = len(found.lines) - len(found.failures)
@@ -293,10 +293,10 @@ def _mutation_lines(
 def _rows(result: report.Report) -> Iterator[tuple[Any, ...]]:
     for line in result.lines:
         yield (
-            'failed' if line.problems else 'passed',
+            line.result,
             line.name,
             line.line,
-            '; '.join(problem.text for problem in line.problems),
+            '; '.join(problem.problem for problem in line.problems),
         )
 
 

@@ -15,6 +15,7 @@ from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.outcome import Refusal
 from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.documents import Names, one_of
+from isolate_aggregates.tools.effect.effect import ProjectChange, UserChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,24 +88,6 @@ class Nowhere:
 
     flavors: tuple[str | None, ...]
     images: Names
-
-
-@dataclass(frozen=True, kw_only=True)
-class Users:
-    """Who may use a flavor."""
-
-    flavor: str
-    before: Annotated[Names | None, 'The ids of the projects; null for all.']
-    after: Names | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Project:
-    """A project whose hosts change."""
-
-    project: str
-    gained: Names
-    lost: Names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,11 +178,11 @@ class Effect:
     ]
     nowhere: Annotated[Nowhere, 'Who has no host left.']
     users: Annotated[
-        tuple[Users, ...],
+        tuple[UserChange, ...],
         'The flavors that other projects may use than before.',
     ]
     projects: Annotated[
-        tuple[Project, ...],
+        tuple[ProjectChange, ...],
         'The projects whose hosts change, by what tags of aggregates say of '
         'them.',
     ]

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
+from typing import Annotated
 
 from oslo_config import cfg
 
@@ -61,7 +62,9 @@ class AccessChange:
 
 @dataclasses.dataclass(frozen=True)
 class ProjectChange:
-    """The hosts that servers of a project, of any flavor, gain or lose.
+    """The hosts that servers of a project gain or lose, as in a document.
+
+    The servers are of any flavor.
 
     :param project: The id of a project that aggregates name.
     """
@@ -86,14 +89,15 @@ class LockChange:
 
 @dataclasses.dataclass(frozen=True)
 class UserChange:
-    """Who may use a flavor, before and after.
+    """Who may use a flavor, before and after, as in a document.
 
     :param flavor: The name of the flavor.
-    :param before: The ids of the projects; None for all.
     """
 
     flavor: str
-    before: frozenset[str] | None
+    before: Annotated[
+        frozenset[str] | None, 'The ids of the projects; null for all.'
+    ]
     after: frozenset[str] | None
 
 

@@ -145,18 +145,8 @@ def document(effect: Effect) -> documents.Effect:
             flavors=tuple(name or None for name in effect.stranded_flavors),
             images=tuple(effect.stranded_images),
         ),
-        users=tuple(
-            documents.Users(
-                flavor=each.flavor,
-                before=_names(each.before),
-                after=_names(each.after),
-            )
-            for each in effect.users
-        ),
-        projects=tuple(
-            documents.Project(project=each.project, **_hosts(each))
-            for each in effect.projects
-        ),
+        users=effect.users,
+        projects=effect.projects,
         locks=tuple(
             documents.Lock(lock=each.lock, **_hosts(each))
             for each in effect.locks
@@ -297,9 +287,7 @@ def _findings(some: tuple[Finding, ...]) -> tuple[documents.Finding, ...]:
     )
 
 
-def _hosts(
-    change: AccessChange | ProjectChange | LockChange,
-) -> dict[str, Names]:
+def _hosts(change: AccessChange | LockChange) -> dict[str, Names]:
     return {
         'gained': tuple(sorted(change.gained)),
         'lost': tuple(sorted(change.lost)),
@@ -308,7 +296,3 @@ def _hosts(
 
 def _pair(values: tuple[int | None, int | None]) -> documents.Pair:
     return documents.Pair(before=values[0], after=values[1])
-
-
-def _names(names: frozenset[str] | None) -> Names | None:
-    return None if names is None else tuple(sorted(names))

@@ -41,14 +41,17 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Where a cloud differs from an expectation."""
+    """Where a cloud differs from an expectation.
+
+    The reasons are in the words of ``explain``.
+    """
 
     problem: str
     extra_hosts: Annotated[
-        Names, 'All hosts that the servers may use, but should not'
+        frozenset[str], 'All hosts that the servers may use, but should not'
     ]
     missing_hosts: Annotated[
-        Names,
+        frozenset[str],
         'All hosts that the servers may not use, of those that they should; '
         'empty for room',
     ]

@@ -23,6 +23,11 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.documents import refused
 from isolate_aggregates.tools.expectations import documents
 from isolate_aggregates.tools.expectations.answers import Answers
+from isolate_aggregates.tools.expectations.documents import (
+    Expectation,
+    Filter,
+    Problem,
+)
 from isolate_aggregates.tools.expectations.expectation import Result
 from isolate_aggregates.tools.expectations.mutations import Coverage
 from isolate_aggregates.tools.expectations.reasons import reasons
@@ -35,30 +40,6 @@ _PACKAGE = 'isolate-aggregates'
 _SUITE = 'isolation'
 # In each JUnit file.
 _MARK = f'<testsuite name="{_SUITE}"'
-
-
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """Where a cloud differs from an expectation.
-
-    :param reasons: Why, in the words of ``explain``.
-    :param extra_hosts: Hosts that servers may use, but should not.
-    :param missing_hosts: Hosts that they may not use, but should.
-    """
-
-    text: str
-    reasons: tuple[str, ...]
-    extra_hosts: frozenset[str] = frozenset()
-    missing_hosts: frozenset[str] = frozenset()
-
-
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """An expectation and its problems; the cloud meets it without any."""
-
-    name: str
-    line: int
-    problems: tuple[Problem, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,14 +62,14 @@ class Report:
     cloud_digest: str
     file_digests: Mapping[str, str]
     changes: tuple[str, ...]
-    filters: tuple[tuple[str, str], ...]
-    lines: tuple[Line, ...]
+    filters: tuple[Filter, ...]
+    lines: tuple[Expectation, ...]
     not_known: tuple[str, ...] = ()
     coverage: Coverage | None = None
     refused: tuple[Refusal, ...] = ()
 
     @property
-    def failures(self) -> tuple[Line, ...]:
+    def failures(self) -> tuple[Expectation, ...]:
         """The expectations that the cloud does not meet."""
         return tuple(line for line in self.lines if line.problems)
 
@@ -98,20 +79,23 @@ class Report:
         return not self.failures and not (self.coverage and self.coverage.gaps)
 
 
-def lines(results: Iterable[Result], answers: Answers) -> Iterator[Line]:
+def lines(
+    results: Iterable[Result], answers: Answers
+) -> Iterator[Expectation]:
     """Yield the results for expectations, with the reasons."""
     for result in results:
-        yield Line(
-            result.expectation.name,
-            result.expectation.line,
-            tuple(
+        yield Expectation(
+            name=result.expectation.name,
+            line=result.expectation.line,
+            result='failed' if result.violations else 'passed',
+            problems=tuple(
                 Problem(
-                    violation.text,
-                    tuple(reasons(violation, answers)),
-                    violation.extra_hosts,
-                    frozenset()
+                    problem=violation.text,
+                    extra_hosts=violation.extra_hosts,
+                    missing_hosts=frozenset()
                     if violation.is_room
                     else violation.missing_hosts,
+                    reasons=tuple(reasons(violation, answers)),
                 )
                 for violation in result.violations
             ),
@@ -124,10 +108,7 @@ def document(report: Report) -> documents.Test:
     return documents.Test(
         time=report.time.isoformat(timespec='seconds'),
         version=metadata.version(_PACKAGE),
-        filters=tuple(
-            documents.Filter(name=name, origin=origin)
-            for name, origin in report.filters
-        ),
+        filters=report.filters,
         cloud=documents.Cloud(source=report.cloud, sha256=report.cloud_digest),
         files=tuple(
             documents.File(name=name, sha256=digest)
@@ -136,23 +117,7 @@ def document(report: Report) -> documents.Test:
         changes=report.changes,
         passed=len(report.lines) - len(report.failures),
         failed=len(report.failures),
-        expectations=tuple(
-            documents.Expectation(
-                name=line.name,
-                line=line.line,
-                result='failed' if line.problems else 'passed',
-                problems=tuple(
-                    documents.Problem(
-                        problem=problem.text,
-                        extra_hosts=tuple(sorted(problem.extra_hosts)),
-                        missing_hosts=tuple(sorted(problem.missing_hosts)),
-                        reasons=problem.reasons,
-                    )
-                    for problem in line.problems
-                ),
-            )
-            for line in report.lines
-        ),
+        expectations=report.lines,
         not_known=report.not_known,
         refused=refused(report.refused),
         mutations=None
@@ -209,10 +174,10 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, default=list)
 
 
-def filters(conf: cfg.ConfigOpts) -> tuple[tuple[str, str], ...]:
+def filters(conf: cfg.ConfigOpts) -> tuple[Filter, ...]:
     """Return the filters that decide, each with its package."""
     return tuple(
-        (one.name, one.origin)
+        Filter(name=one.name, origin=one.origin)
         for one in chain.installed_filters(conf)
         if one.enabled
     )
@@ -262,7 +227,7 @@ def junit(report: Report) -> 'junitparser.JUnitXml':
         case.line = str(line.line)
         if line.problems:
             failure = junitparser.Failure(
-                escaped('; '.join(p.text for p in line.problems))
+                escaped('; '.join(p.problem for p in line.problems))
             )
             failure.text = '\n'.join(map(escaped, _details(line.problems)))
             case.result = [failure]
@@ -302,6 +267,6 @@ def _properties(report: Report) -> Iterable[tuple[str, str]]:
 
 def _details(problems: Sequence[Problem]) -> Iterable[str]:
     for problem in problems:
-        yield problem.text
+        yield problem.problem
         for reason in problem.reasons:
             yield f'  {reason}'
