@@ -3,8 +3,8 @@
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.locks.documents import Usage
 from isolate_aggregates.tools.locks.overview import (
-    ResourceUsage,
     overview,
     usage_by_host,
 )
@@ -66,18 +66,18 @@ def test_a_lock_has_the_trees_of_the_hosts_of_its_aggregates():
     assert found.hosts == ('cn1', 'cn2')
     # (10 - 2) * 1.6 is 12.8, of which Placement gives 12.
     assert found.capacity == {
-        'DISK_GB': ResourceUsage(100, 0),
-        'SRIOV_NET_VF': ResourceUsage(8, 0),
-        'VCPU': ResourceUsage(12 + 5 + 20, 3 + 1),
+        'DISK_GB': Usage(free=100, used=0),
+        'SRIOV_NET_VF': Usage(free=8, used=0),
+        'VCPU': Usage(free=12 + 5 + 20 - 4, used=3 + 1),
     }
-    assert found.capacity['VCPU'].free == 33
+    assert found.capacity['VCPU'].total == 37
 
 
 def test_a_host_in_several_aggregates_of_a_lock_counts_once():
     [found] = overview(CLOUD, [lock(LEFT, RIGHT)])
     assert found.hosts == ('cn1', 'cn2', 'metal')
-    assert found.capacity['VCPU'] == ResourceUsage(37, 4)
-    assert found.capacity['CUSTOM_M'] == ResourceUsage(2, 0)
+    assert found.capacity['VCPU'] == Usage(free=33, used=4)
+    assert found.capacity['CUSTOM_M'] == Usage(free=2, used=0)
 
 
 def test_a_host_behind_several_locks_counts_for_each():
@@ -94,4 +94,4 @@ def test_hosts_that_placement_does_not_know_have_no_capacity():
 
 def test_shared_resources_belong_to_no_host():
     assert usage_by_host(CLOUD).keys() == {'cn1', 'cn2', 'cn3', 'metal'}
-    assert usage_by_host(CLOUD)['cn2'] == {'VCPU': ResourceUsage(20, 0)}
+    assert usage_by_host(CLOUD)['cn2'] == {'VCPU': Usage(free=20, used=0)}

@@ -14,12 +14,8 @@ from isolate_aggregates.tools.cli.documents import Aggregate
 from isolate_aggregates.tools.commands import documents
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.locks import details
-from isolate_aggregates.tools.locks.overview import (
-    LockOverview,
-    ResourceUsage,
-    overview,
-    usage_document,
-)
+from isolate_aggregates.tools.locks.documents import Usage
+from isolate_aggregates.tools.locks.overview import LockOverview, overview
 from isolate_aggregates.tools.room.survival import survival
 
 _CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
@@ -97,7 +93,7 @@ def _document(
                 ),
                 hosts=entry.hosts,
                 unusable_hosts=tuple(sorted(entry.unusable)),
-                capacity=usage_document(entry.capacity),
+                capacity=entry.capacity,
                 without_host=None
                 if stranded is None
                 else stranded.get(entry.lock.name, 0),
@@ -158,11 +154,11 @@ def _hosts(entry: LockOverview) -> int | str:
     return f'{number}, {unusable} down or disabled'
 
 
-def _amounts(usages: Sequence[ResourceUsage | None]) -> Iterable[str]:
+def _amounts(usages: Sequence[Usage | None]) -> Iterable[str]:
     for usage in usages:
         yield f'{usage.free} free, {usage.used} used' if usage else '-'
 
 
-def _numbers(usages: Sequence[ResourceUsage | None]) -> Iterable[int | None]:
+def _numbers(usages: Sequence[Usage | None]) -> Iterable[int | None]:
     yield from (usage.free if usage else None for usage in usages)
     yield from (usage.used if usage else None for usage in usages)

@@ -24,7 +24,6 @@ from isolate_aggregates.tools.locks.key_holders import (
 from isolate_aggregates.tools.locks.overview import (
     overview,
     usage_by_host,
-    usage_document,
 )
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.sync import marks
@@ -100,7 +99,7 @@ class Details:
             aggregates=tuple(sorted(a.name for a in lock.aggregates)),
             hosts=summary.hosts,
             unusable_hosts=tuple(sorted(summary.unusable)),
-            capacity=usage_document(summary.capacity),
+            capacity=summary.capacity,
             **self._keys([lock]),
             problems=tuple(self._problems(lock.aggregates)),
         )
@@ -118,7 +117,7 @@ class Details:
             locks=tuple(lock.name for lock in locks),
             hosts=summary.hosts,
             unusable_hosts=tuple(sorted(summary.unusable)),
-            capacity=usage_document(summary.capacity),
+            capacity=summary.capacity,
             **self._keys(locks),
             sent_flavors=self._sent(aggregate),
             problems=tuple(self._problems([aggregate])),
@@ -143,7 +142,9 @@ class Details:
                 if provider.traits
             },
             marked_traits=tuple(sorted(marks.marked_traits(traits))),
-            capacity=usage_document(usage_by_host(snapshot).get(host, {})),
+            capacity=dict(
+                sorted(usage_by_host(snapshot).get(host, {}).items())
+            ),
             **self._keys(locks),
             problems=(*self._stopped(host), *self._problems(members, host)),
         )

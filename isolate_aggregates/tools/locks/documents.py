@@ -17,10 +17,18 @@ _Keys = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Free and used amounts of a resource class."""
+    """Free and used amounts of a resource class, summed over providers."""
 
     free: Annotated[int, 'Negative if more is used than there is.']
     used: Count
+
+    @property
+    def total(self) -> int:
+        """The capacity, as Placement counts it with reserved and ratio."""
+        return self.free + self.used
+
+    def __add__(self, other: 'Usage') -> 'Usage':
+        return Usage(free=self.free + other.free, used=self.used + other.used)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,28 +6,8 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.locks import documents
+from isolate_aggregates.tools.locks.documents import Usage
 from isolate_aggregates.tools.placement.provider import Provider
-
-
-@dataclasses.dataclass(frozen=True)
-class ResourceUsage:
-    """Capacity and usage of a resource class, summed over providers.
-
-    :param total: The capacity: ``(total - reserved) * allocation_ratio`` of
-        each inventory, as in Placement.
-    """
-
-    total: int
-    used: int
-
-    @property
-    def free(self) -> int:
-        """The free amount; negative if the usage exceeds the capacity."""
-        return self.total - self.used
-
-    def __add__(self, other: 'ResourceUsage') -> 'ResourceUsage':
-        return ResourceUsage(self.total + other.total, self.used + other.used)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +25,7 @@ class LockOverview:
     lock: Lock
     hosts: tuple[str, ...]
     unusable: frozenset[str]
-    capacity: Mapping[str, ResourceUsage]
+    capacity: Mapping[str, Usage]
 
 
 def overview(
@@ -61,17 +41,7 @@ def overview(
     return tuple(_overview(lock, by_host, unusable) for lock in locks)
 
 
-def usage_document(
-    usage: Mapping[str, ResourceUsage],
-) -> dict[str, documents.Usage]:
-    """Return usage for a JSON document."""
-    return {
-        resource_class: documents.Usage(free=amount.free, used=amount.used)
-        for resource_class, amount in sorted(usage.items())
-    }
-
-
-def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
+def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, Usage]]:
     """Return the usage of each host's provider trees, by resource class.
 
     :returns: The usage by name of the compute service. Services without a
@@ -80,7 +50,7 @@ def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
     """
     unusable = snapshot.down_hosts | snapshot.disabled_hosts
     hosts: dict[str, str] = {}
-    by_host: dict[str, dict[str, ResourceUsage]] = {}
+    by_host: dict[str, dict[str, Usage]] = {}
     for provider in snapshot.providers:
         # Parents come before their children.
         host = provider.host or hosts.get(provider.parent or '')
@@ -93,13 +63,13 @@ def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
 
 def _overview(
     lock: Lock,
-    by_host: Mapping[str, Mapping[str, ResourceUsage]],
+    by_host: Mapping[str, Mapping[str, Usage]],
     unusable: frozenset[str],
 ) -> LockOverview:
     hosts: frozenset[str] = frozenset().union(
         *(aggregate.hosts for aggregate in lock.aggregates)
     )
-    together: dict[str, ResourceUsage] = {}
+    together: dict[str, Usage] = {}
     for host in hosts:
         _add(together, by_host.get(host, {}))
     return LockOverview(
@@ -110,25 +80,16 @@ def _overview(
     )
 
 
-def _of_provider(
-    provider: Provider, is_usable: bool
-) -> dict[str, ResourceUsage]:
-    usages = {
-        resource_class: provider.usages.get(resource_class, 0)
-        for resource_class in provider.inventories
-    }
-    return {
-        resource_class: ResourceUsage(
-            inventory.capacity if is_usable else usages[resource_class],
-            usages[resource_class],
-        )
-        for resource_class, inventory in provider.inventories.items()
-    }
+def _of_provider(provider: Provider, is_usable: bool) -> dict[str, Usage]:
+    found = {}
+    for resource_class, inventory in provider.inventories.items():
+        used = provider.usages.get(resource_class, 0)
+        free = inventory.capacity - used if is_usable else 0
+        found[resource_class] = Usage(free=free, used=used)
+    return found
 
 
-def _add(
-    together: dict[str, ResourceUsage], more: Mapping[str, ResourceUsage]
-) -> None:
+def _add(together: dict[str, Usage], more: Mapping[str, Usage]) -> None:
     for resource_class, usage in more.items():
-        before = together.get(resource_class, ResourceUsage(0, 0))
+        before = together.get(resource_class, Usage(free=0, used=0))
         together[resource_class] = before + usage
