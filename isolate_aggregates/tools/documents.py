@@ -6,7 +6,7 @@ description of a key, or more of its schema. A field whose name is reserved in
 Python ends with an underscore, which the key has not. Sets are sorted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 import dataclasses
 import types
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -32,7 +32,7 @@ def content(value: Any) -> Any:
         return {_key(name): content(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return list(map(content, value))
-    if isinstance(value, frozenset):
+    if isinstance(value, Set):
         return sorted(value)
     if isinstance(value, Mapping):
         return {key: content(one) for key, one in value.items()}
