@@ -216,8 +216,8 @@ def _effect(
     findings = _findings(old), _findings(new)
     return Effect(
         servers is not None,
-        tuple(now[each] for each in now.keys() - was.keys()),
-        tuple(was[each] for each in was.keys() - now.keys()),
+        tuple(each for key, each in now.items() if key not in was),
+        tuple(each for key, each in was.items() if key not in now),
         tuple(each for key, each in doubts[1].items() if key not in doubts[0]),
         flavors,
         tuple(_user_changes(before, after)),
