@@ -273,6 +273,51 @@ def test_repairs_that_strand_servers_together_take_few_audits(monkeypatch):
 
 
 @pytest.mark.parametrize('number', range(CLOUDS))
+def test_repairs_compared_together_do_what_each_does_alone(number):
+    chance = random.Random(number)
+    hosts = [f'h{n}' for n in range(7)]
+    aggregates = [
+        make_aggregate(
+            f'a{n}',
+            {**chance.choice(TAGS), **chance.choice(TAGS)},
+            chance.sample(hosts, chance.randint(1, 2)),
+            id=n,
+        )
+        for n in range(1, 7)
+    ]
+    # A host may have no compute node, and one has two.
+    missing = chance.randint(0, 1)
+    nodes = [
+        make_compute_node(host, traits=chance.choice(([LICENSED], [])))
+        for host in hosts[missing:]
+    ]
+    second = make_compute_node('h6-second')
+    snapshot = make_snapshot(
+        aggregates,
+        (*nodes, dataclasses.replace(second, host='h6')),
+        flavors=[make_flavor('f1'), make_flavor('f2', chance.choice(SPECS))],
+        images=[make_image('keyed', LOCK)],
+        mirror=not missing,
+    )
+    repairs = [
+        commands.unset_tags(aggregate, [key])
+        for aggregate in aggregates
+        for key in aggregate.metadata
+    ]
+    repairs += [
+        (commands.set_value(aggregate, *tag),)
+        for aggregate in aggregates
+        for tag in (('trait:CUSTOM_B', 'required'), ('filter_tenant_id', 'p3'))
+    ]
+    chance.shuffle(repairs)
+    alone, together = (AuditedCloud.of(snapshot, CONF).effects for _ in '12')
+    together.compare(repairs[::2])
+    together.compare(repairs[1::2])
+    for todo in repairs:
+        assert together.compared(todo) == alone.compared(todo)
+
+
+@pytest.mark.parametrize('number', range(CLOUDS))
 def test_each_repair_of_an_explanation_holds(number):
     cloud = random_cloud(number)
     for flavor in cloud.snapshot.flavors:

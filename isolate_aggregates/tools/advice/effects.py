@@ -8,11 +8,12 @@ after ``sync``: a repair may open what ``sync`` completes only later.
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
+import itertools
 
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice import at_once, commands, outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.openings import (
     Opening,
@@ -132,6 +133,79 @@ class Effects:
                 self._compared[todo] = self._compare(todo)
         return self._compared[todo]
 
+    def compare(self, some: Iterable[Commands]) -> None:
+        """Compare the clouds before and after commands, many at once.
+
+        Those that depend on each other are compared when they are asked for.
+        """
+        unknown = (todo for todo in some if todo not in self._compared)
+        repairs = at_once.local(self.snapshot, unknown)
+        if len(repairs.hosts) > 1:
+            with deciding.silent():
+                self._compared.update(self._compared_at_once(repairs))
+
+    def _compared_at_once(
+        self, repairs: at_once.Local
+    ) -> Mapping[Commands, Comparison]:
+        """Return comparisons; none if something else has changed too."""
+        before, after = self.snapshot, repairs.after
+        worlds = self._everywhere, self._worlds(after, None, self._everywhere)
+        shares = [
+            at_once.Shares(repairs.hosts, *each)
+            for each in zip(*worlds, strict=True)
+        ]
+        projects = {
+            todo: self._projects_at(hosts, after)
+            for todo, hosts in repairs.hosts.items()
+        }
+        known = [offers.traits for offers in itertools.chain(*worlds)]
+        traits = known[0].union(*known) - known[0].intersection(*known)
+        questions = Questions(after, self.pipeline, self._requests)
+        gains: _Gains = {todo: {} for todo in repairs.hosts}
+        losses: _Gains = {todo: {} for todo in repairs.hosts}
+        stranded: dict[Commands, set[Asker]] = {t: set() for t in gains}
+        for flavor, image, project in itertools.product(
+            scope.flavors(before),
+            tuple(scope.images(before, self.pipeline)),
+            dict.fromkeys(p for some in projects.values() for p in some),
+        ):
+            old = self._questions.of(flavor, image, project)
+            new = questions.of(flavor, image, project)
+            if not at_once.is_local(old, new, traits):
+                return {}
+            asker = Asker(flavor.name, image.name if image else None, project)
+            moves = [each.of(old, new) for each in shares]
+            for todo in dict.fromkeys(itertools.chain(*moves)):
+                if project not in projects[todo]:
+                    continue
+                both = [each[todo] for each in moves if todo in each]
+                more, less = map(_NONE.union, *both)
+                if more:
+                    gains[todo][asker] = more
+                if less:
+                    losses[todo][asker] = less
+                    had = self._everywhere[0].usable(old)
+                    if had and shares[-1].strands(todo, old, new):
+                        stranded[todo].add(asker)
+        return {
+            todo: Comparison(gains[todo], losses[todo], frozenset(some))
+            for todo, some in stranded.items()
+        }
+
+    def _projects_at(
+        self, hosts: _Hosts, after: Snapshot
+    ) -> tuple[str | None, ...]:
+        """Return the projects to ask about for some hosts."""
+        return scope.projects(
+            (
+                aggregate
+                for snapshot in (self.snapshot, after)
+                for host in hosts
+                for aggregate in snapshot.index.by_host.get(host, ())
+            ),
+            self.pipeline,
+        )
+
     def gains(self, after: Snapshot) -> Mapping[Asker, _Hosts]:
         """Return the hosts that servers gain in a changed cloud."""
         with deciding.silent():
@@ -193,7 +267,7 @@ class Effects:
                     stranded.add(asker)
         return Comparison(
             {asker: hosts for asker, hosts in gains.items() if hosts},
-            losses,
+            {asker: hosts for asker, hosts in losses.items() if hosts},
             frozenset(stranded),
         )
 
@@ -307,6 +381,7 @@ def _moved(
     return hosts_now - hosts_before, hosts_before - hosts_now
 
 
+_Gains = dict[Commands, dict[Asker, _Hosts]]
 _Servers = tuple[Flavor, Image | None, str | None]
 
 

@@ -53,6 +53,11 @@ class Offers:
         """The providers."""
         return self._simulator.index
 
+    @property
+    def traits(self) -> frozenset[str]:
+        """The traits that exist; Placement rejects queries with others."""
+        return self._simulator.traits
+
     def is_of(self, snapshot: Snapshot) -> bool:
         """Return whether a cloud has the same providers."""
         return self._of == _offered_by(snapshot)

@@ -74,6 +74,10 @@ class _Trial:
             kept[number][0] = dataclasses.replace(
                 first[number], together=tuple(more)
             )
+        # They are all shown, with whom they let in.
+        self._cloud.effects.compare(
+            repair.commands for some in kept.values() for repair in some
+        )
         return [
             dataclasses.replace(
                 each, repairs=tuple(dict.fromkeys(kept.get(number, ())))
@@ -153,6 +157,7 @@ class _Trial:
         told: dict[int, list[tuple[Asker, _Hosts]]] = {}
         if len(set(several.values())) < 2:
             return told
+        effects.compare(several.values())
         alone = {
             number: effects.compared(todo).gains
             for number, todo in several.items()
