@@ -52,11 +52,11 @@ def test_aggregates_that_are_alike_are_forbidden_together():
         aggregates = [
             make_aggregate(
                 f'a{number}',
-                chance.choice(({}, {'x': '1'}, {'x': '2'})),
+                chance.choice(({'x': '1'}, {'x': '2'})),
                 chance.sample(hosts, chance.randint(0, 3)),
                 id=number,
             )
-            for number in range(1, 7)
+            for number in range(1, 14)
         ]
         uuids = [*(each.uuid for each in aggregates), STORAGE]
         nodes = [
@@ -87,12 +87,17 @@ def test_aggregates_that_are_alike_are_forbidden_together():
         offers = Offers(snapshot)
         plain = Simulator(snapshot.providers)
         for _ in range(10):
+            value = chance.choice('12')
+            alike = {a.uuid for a in aggregates if a.metadata['x'] == value}
             group = RequestGroup(
                 resources={
                     'VCPU': 1,
                     **chance.choice(({}, {'VGPU': 1}, {'DISK_GB': 1})),
                 },
-                forbidden_aggregates={*chance.sample(uuids, 4)},
+                forbidden_aggregates={
+                    *chance.choice([alike, [*alike][1:], []]),
+                    *chance.sample(uuids, 3),
+                },
             )
             query = ResourceRequest({'': group})
             found = plain.hosts(query) & plain.index.nodes

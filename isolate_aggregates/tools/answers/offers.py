@@ -23,6 +23,9 @@ from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
 # Of what the uuids are made that stand for several aggregates.
 _ALIKE = uuid.UUID('b0a6a3a4-8c53-4c43-9d5b-2f9d3e0b7a55')
 
+# The fewest aggregates for which one stands: with fewer, nothing is gained.
+_MANY = 4
+
 
 class Offers:
     """The hosts that Placement offers.
@@ -154,6 +157,7 @@ class Offers:
         pairs = [
             (str(uuid.uuid5(_ALIKE, ' '.join(uuids))), frozenset(uuids))
             for uuids in members.values()
+            if len(uuids) >= _MANY
         ]
         for together, uuids in pairs:
             self.index.unite(together, uuids)
@@ -161,7 +165,7 @@ class Offers:
 
     @lazy_property
     def _others(self) -> frozenset[str]:
-        """The aggregates of Placement alone."""
+        """The other aggregates, also those that only Placement has."""
         return self._members.difference(*(uuids for _, uuids in self._alike))
 
     def _short(self, query: ResourceRequest) -> ResourceRequest:
