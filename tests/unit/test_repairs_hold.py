@@ -300,7 +300,7 @@ def test_repairs_compared_together_do_what_each_does_alone(number):
         mirror=not missing,
     )
     repairs = [
-        commands.unset_tags(aggregate, [key])
+        commands.unset(aggregate, key)
         for aggregate in aggregates
         for key in aggregate.metadata
     ]
