@@ -18,9 +18,11 @@ from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import (
     HostSlots,
     actions,
+    execution,
     executor,
     history,
     names,
+    rounds,
     slots,
 )
 from isolate_aggregates.tools.errors import InvalidRequest
@@ -953,8 +955,11 @@ REFUSED = [
     ('place', 'happen', 'act', 'sentence', 'mending', 'mend'), REFUSED
 )
 def test_what_a_refusal_names_lets_it_pass(
-    world, made, place, happen, act, sentence, mending, mend
+    world, made, monkeypatch, place, happen, act, sentence, mending, mend
 ):
+    # More than any of these needs.
+    monkeypatch.setattr(execution, '_MOST_PLANS', 10)
+    monkeypatch.setattr(rounds, '_MOST_PASSES', 3)
     happen(world)
     is_alone = world.wire.meddle is None
     before = world.picture()
