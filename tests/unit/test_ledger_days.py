@@ -3,13 +3,18 @@
 
 import collections
 
+from audit_clouds import configuration
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
 from isolate_aggregates.tools.ledger import days, shown, sizes
 from isolate_aggregates.tools.ledger.days import DAY, HostDay, HostSize, Peak
-from isolate_aggregates.tools.ledger.ledger import Ledger, Subject
+from isolate_aggregates.tools.ledger.ledger import (
+    Ledger,
+    Subject,
+    UsableHosts,
+)
 from isolate_aggregates.tools.ledger.state import (
     AggregateState,
     HostState,
@@ -165,6 +170,25 @@ def test_only_days_on_which_servers_certainly_could_run_are_counted():
     assert line == (
         'Host days: 0 on which servers ran, 1 on which they could run.'
     )
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'usable'),
+    [
+        ('lock', 'trait:CUSTOM_A', {'a'}),
+        ('lock', 'CUSTOM_A', set()),
+        ('aggregate', 'trait:CUSTOM_A', set()),
+    ],
+)
+def test_hosts_with_the_trait_of_a_lock_are_usable(kind, name, usable):
+    state = State(
+        hosts={
+            'a': HostState(None, None, ('CUSTOM_A',)),
+            'b': HostState(None, None, ()),
+        }
+    )
+    found = UsableHosts(configuration(), Subject(kind, name, name))
+    assert found.of(state) == usable
 
 
 def test_a_tag_replaces_only_the_size_that_it_gives():

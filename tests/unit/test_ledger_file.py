@@ -4,6 +4,7 @@
 import errno
 import os
 import pathlib
+import stat
 import tracemalloc
 
 import pytest
@@ -99,6 +100,17 @@ def test_a_launch_between_two_looks_is_known_to_the_second(path, write):
     write(State(), launched).close()
     [stay] = read(path).stays
     assert (stay.start, stay.start_by) == (10**6 + 17, None)
+
+
+def test_a_new_file_is_synced_with_its_folder(write, monkeypatch):
+    synced = []
+    monkeypatch.setattr(
+        os,
+        'fsync',
+        lambda fd: synced.append(stat.S_ISDIR(os.fstat(fd).st_mode)),
+    )
+    write(state(), state(one='a')).close()
+    assert synced == [False, True, False]
 
 
 def test_nothing_is_written_while_nothing_changes(path, write, clock):

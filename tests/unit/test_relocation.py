@@ -6,6 +6,7 @@ import json
 import pathlib
 import random
 import shlex
+import types
 
 from audit_clouds import LOCK, configuration
 import jsonschema
@@ -22,6 +23,7 @@ from isolate_aggregates.tools.compute.servers import (
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room import (
     documents,
+    ejection,
     exact,
     packing,
     program,
@@ -348,6 +350,21 @@ def test_a_hint_ties_a_server_only_if_its_host_filter_runs(filters, said):
 def test_a_port_with_a_device_is_not_counted(port, said):
     one = server('a', 'h1', ports=(port,))
     assert Kinds(cloud({'h1': 4}, [one]), CONF).unmodelled(one) == said
+
+
+@pytest.mark.parametrize(
+    ('free', 'leavers'), [(-1, 2), (0, 2), (1, 1), (2, 0)]
+)
+def test_as_many_servers_leave_as_room_is_lacking(free, leavers):
+    servers = [server(name, 'h1') for name in 'abc']
+    other = server('d', 'h2', 'big')
+    kinds = Kinds(cloud({'h1': 4, 'h2': 4}, [*servers, other]), CONF)
+    big = kinds.of_server(other)
+    movables = types.SimpleNamespace(
+        kinds={each.id: kinds.of_server(each) for each in servers}
+    )
+    room = {'VCPU': free}
+    assert ejection._leavers(big, 1, room, servers, movables) == leavers
 
 
 def test_servers_that_are_off_are_migrated_cold():

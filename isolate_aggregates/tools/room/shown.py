@@ -178,7 +178,7 @@ def plan_lines(
         yield f'and {len(left) - most} more, which -f json shows.'
 
 
-def move_rows(plan: Relocation, first: int = 1) -> list[tuple[Any, ...]]:
+def move_rows(plan: Relocation, first: int) -> list[tuple[Any, ...]]:
     """Return the moves as rows.
 
     :param first: The number of the first round.
