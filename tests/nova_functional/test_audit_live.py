@@ -7,6 +7,7 @@ from base import CONF, IMAGE, ISOLATE, host_of
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 from page_cloud import PageTest
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 
@@ -149,6 +150,7 @@ class AuditTest(PageTest):
         )
         assert left == uuidsentinel.somebody_elses
 
+    @pytest.mark.slow
     def test_tags_without_effect_are_found(self):
         self.give_trait('host1', LICENSED)
         self.flavor(LOCK)
@@ -177,6 +179,7 @@ class AuditTest(PageTest):
             assert self.audit() == {}
             self.tag(number, {f'trait:{LICENSED}': None})
 
+    @pytest.mark.slow
     def test_flavors_with_useless_or_impossible_keys_are_found(self):
         self.give_trait('host1', LICENSED)
         # From 2.86 on, Nova rejects some extra specs that it accepted before.

@@ -8,6 +8,7 @@ from base import CONF, IMAGE
 from day_two import CommandTest
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
+import pytest
 from thorough import THOROUGH
 
 from isolate_aggregates.tools import candidates
@@ -231,12 +232,14 @@ class DayTwoTest(CommandTest):
             in unlocked.document['notes']
         )
 
+    @pytest.mark.slow
     def test_an_interrupted_lock_is_safe_and_can_be_repeated(self):
         self.interrupt(
             ('lock', 'create', 'licensed', '--trait', LICENSED),
             ('lock', 'delete', 'licensed'),
         )
 
+    @pytest.mark.slow
     def test_an_interrupted_unlock_is_safe_and_can_be_repeated(self):
         self.interrupt(
             ('lock', 'delete', 'licensed'),

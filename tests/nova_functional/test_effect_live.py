@@ -7,6 +7,7 @@ import time
 
 from base import CONF, IMAGE, SECONDS, host_of
 from day_two import CommandTest
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -161,6 +162,7 @@ class EffectTest(CommandTest):
             self._delete_server(server)
         return len(servers) - 1
 
+    @pytest.mark.slow
     def test_random_changes_do_what_was_said(self):
         for seed in range(SEED, SEED + CLOUDS):
             chance = random.Random(seed)

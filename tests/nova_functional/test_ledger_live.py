@@ -10,6 +10,7 @@ from day_two import CommandTest
 from nova.db.main import api
 from nova.tests.fixtures import PROJECT_ID
 from oslo_utils import timeutils
+import pytest
 from test_lives import LifeTest
 
 from isolate_aggregates.tools.ledger import reading
@@ -349,6 +350,7 @@ class LedgerTest(CommandTest):
         assert could['host1'] <= could['host2']
         assert document['stays'] == []
 
+    @pytest.mark.slow
     def test_the_file_has_what_nova_has_archived(self):
         """Between the looks, so that no host is missing."""
         since = text(self.clock)
