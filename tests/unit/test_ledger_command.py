@@ -12,12 +12,13 @@ import pytest
 from isolate_aggregates.tools.ledger import shown, times
 from isolate_aggregates.tools.ledger.documents import LEDGER
 from isolate_aggregates.tools.ledger.ledger import Ledger, Subject
+from isolate_aggregates.tools.ledger.recording import recording
 from isolate_aggregates.tools.ledger.state import (
     AggregateState,
     Placement,
     State,
 )
-from isolate_aggregates.tools.ledger.writer import LedgerWriter, recording
+from isolate_aggregates.tools.ledger.writer import LedgerWriter
 
 HOUR = 3600
 FILE = str(pathlib.Path(__file__).parents[2] / 'examples' / 'ledger.jsonl')

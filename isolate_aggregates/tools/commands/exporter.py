@@ -14,7 +14,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, periodic, usage
 from isolate_aggregates.tools.commands import reservations
-from isolate_aggregates.tools.ledger import writer
+from isolate_aggregates.tools.ledger import recording
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -87,7 +87,7 @@ class ExportMetrics(usage.Command):
             action='store_true',
             help='With --scheduler or --sync-textfile, export nothing else',
         )
-        writer.add_argument(parser)
+        recording.add_argument(parser)
         base.add_snapshot_argument(parser)
         return parser
 
@@ -157,7 +157,9 @@ class ExportMetrics(usage.Command):
             self.app.connect()
         with (
             periodic.end_signals() as signals,
-            writer.recording(args.ledger, self.app.conf, interval) as record,
+            recording.recording(
+                args.ledger, self.app.conf, interval
+            ) as record,
             contextlib.ExitStack() as stack,
         ):
             if not args.no_cloud:
@@ -175,7 +177,7 @@ class ExportMetrics(usage.Command):
         self,
         args: argparse.Namespace,
         stop: threading.Event,
-        record: writer.Record,
+        record: recording.Record,
     ) -> 'Callable[[], Iterable[Metric]]':
         """Return a function that reads the cloud and returns its metrics."""
         from isolate_aggregates.tools.metrics import cloud as metrics

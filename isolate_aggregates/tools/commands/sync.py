@@ -23,7 +23,7 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.commands import documents
-from isolate_aggregates.tools.ledger import writer
+from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
@@ -78,7 +78,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             'With --yes or --watch, write the time of each successful sync to '
             'this file, for exporter --sync-textfile or for Node exporter',
         )
-        writer.add_argument(parser, 'With --watch: ')
+        recording.add_argument(parser, 'With --watch: ')
         base.add_snapshot_argument(parser)
         return parser
 
@@ -229,7 +229,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             if result.is_complete:
                 _note_success(args.output)
 
-        with writer.recording(
+        with recording.recording(
             args.ledger, self.app.conf, args.watch
         ) as record:
             periodic.watch(once, args.watch)

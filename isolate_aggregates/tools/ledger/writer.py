@@ -5,8 +5,7 @@ It is opened, locked and checked once, by the program that looks at the cloud.
 Nothing is kept in memory but the last state.
 """
 
-import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import contextlib
 import errno
 import fcntl
@@ -16,14 +15,8 @@ import threading
 import time
 from typing import Any
 
-from oslo_config import cfg
-from oslo_log import log as logging
-
-from isolate_aggregates import exception
 from isolate_aggregates.tools import errors as tools_errors
-from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.ledger import chain
-from isolate_aggregates.tools.ledger.reading import look
 from isolate_aggregates.tools.ledger.state import State
 from isolate_aggregates.tools.ledger.times import as_text
 
@@ -191,50 +184,3 @@ def _write(path: pathlib.Path, line: bytes, is_broken: bool) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
-
-
-LOG = logging.getLogger(__name__)
-
-Record = Callable[[LiveCloud], None]
-
-
-def add_argument(parser: argparse.ArgumentParser, condition: str = '') -> None:
-    """Add ``--ledger`` to the parser of a command that watches a cloud.
-
-    :param condition: What the option needs, as the beginning of a sentence.
-    """
-    parser.add_argument(
-        '--ledger',
-        metavar='<file>',
-        help=f'{condition}Append a line to this file whenever locks, members '
-        'of aggregates or hosts of servers have changed; see the command '
-        'ledger',
-    )
-
-
-@contextlib.contextmanager
-def recording(
-    path: str | None, conf: cfg.ConfigOpts, interval: int
-) -> Iterator[Record]:
-    """Open a ledger file, and return a function that records a cloud in it.
-
-    The function logs errors, as the program has more to do.
-
-    :param path: None to record nothing.
-    :raises LedgerError: if the file cannot be written.
-    """
-    if path is None:
-        yield lambda cloud: None
-        return
-    writer = LedgerWriter(path, interval)
-
-    def record(cloud: LiveCloud) -> None:
-        try:
-            writer.look(look(cloud, conf))
-        except exception.IsolateAggregatesError as exc:
-            LOG.error('The ledger has a gap: %s', exc)
-
-    try:
-        yield record
-    finally:
-        writer.close()
