@@ -21,7 +21,8 @@ def unknown(reservation: str) -> tools_errors.NotFound:
     return tools_errors.NotFound(
         'reservation',
         reservation,
-        'Nova; run reservation list, or reservation history list for those '
+        'Nova',
+        advice='run reservation list, or reservation history list for those '
         'that have ended',
     )
 

@@ -409,7 +409,10 @@ def _find_node(state: ObservedState, name: str) -> Node:
         )
     if not nodes:
         raise tools_errors.NotFound(
-            'compute node', name, 'Nova; run openstack hypervisor list'
+            'compute node',
+            name,
+            'Nova',
+            advice='run openstack hypervisor list',
         )
     return nodes[0]
 
@@ -463,7 +466,7 @@ def _existing_pool(store: ReservationStore) -> Aggregate:
     pool = store.read_pool()
     if pool is None:
         raise tools_errors.NotFound(
-            'aggregate', store.pool, 'Nova; run this command again'
+            'aggregate', store.pool, 'Nova', advice='run this command again'
         )
     return pool
 

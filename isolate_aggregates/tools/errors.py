@@ -139,14 +139,21 @@ class NotFound(IsolateAggregatesError):
     """An object does not exist in the cloud.
 
     :param place: The service or file that was searched.
+    :param known: The names that exist, one of which may be meant.
+    :param advice: What to do about it.
     """
 
     def __init__(
-        self, kind: str, name: str, place: str, known: Iterable[str] = ()
+        self,
+        kind: str,
+        name: str,
+        place: str,
+        known: Iterable[str] = (),
+        advice: str = '',
     ) -> None:
         self.kind = kind
         self.name = name
         super().__init__(
             f'There is no {kind} with the name or id {name!r} in {place}'
-            f'{meant(name, known)}.'
+            f'{meant(name, known)}{"; " if advice else ""}{advice}.'
         )
