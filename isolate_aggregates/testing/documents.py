@@ -21,7 +21,7 @@ from isolate_aggregates.tools.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.tools.placement.provider import Provider
-from isolate_aggregates.tools.simulator import Simulator, query
+from isolate_aggregates.tools.simulator import Simulator, query, refusal
 
 Document = dict[str, Any]
 
@@ -56,7 +56,9 @@ class Query(NamedTuple):
         values = dict(query.parameters(self.text))
         unknown = sorted(values.keys() - set(names))
         if unknown:
-            raise query.Refused(f'there is no parameter {", ".join(unknown)}')
+            raise refusal.Refused(
+                f'there is no parameter {", ".join(unknown)}'
+            )
         return values
 
 
@@ -216,13 +218,13 @@ class Documents:
         )
         parameters = request.parameters(*names)
         if 'project_id' not in parameters:
-            raise query.Refused('project_id is required')
+            raise refusal.Refused('project_id is required')
         for name, value in parameters.items():
             if not 0 < len(value) <= 255:
-                raise query.Refused(f'{name} is empty or longer than 255')
+                raise refusal.Refused(f'{name} is empty or longer than 255')
         kind = parameters.get('consumer_type', 'unknown')
         if not _TYPE.match(kind):
-            raise query.Refused(f'{kind!r} is not a consumer type')
+            raise refusal.Refused(f'{kind!r} is not a consumer type')
         owners = {
             parameters['project_id'],
             parameters.get('user_id', placement_rows.OWNER),
@@ -259,7 +261,7 @@ class Documents:
         parameters = request.parameters('name', 'associated')
         operator, colon, value = parameters.get('name', ':').partition(':')
         if not colon:
-            raise query.Refused(
+            raise refusal.Refused(
                 f'name={operator} is not in:A,B or startswith:A'
             )
         traits = set(self._simulator.traits)
@@ -274,7 +276,7 @@ class Documents:
         elif associated == 'false':
             traits -= set(self._simulator.index.traits)
         elif 'associated' in parameters:
-            raise query.Refused(
+            raise refusal.Refused(
                 f'associated={associated} is neither true nor false'
             )
         return {'traits': sorted(traits)}

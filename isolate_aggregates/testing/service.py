@@ -23,7 +23,7 @@ from isolate_aggregates.testing.documents import (
 )
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement import microversion as mv
-from isolate_aggregates.tools.simulator import query
+from isolate_aggregates.tools.simulator import query, refusal
 
 NEWEST = mv.ANY_TRAITS.microversion
 
@@ -170,14 +170,14 @@ class MockedService:
             )
         except Failure as failure:
             status, document = failure.status, _error(failure, minor)
-        except query.Overflow:
+        except refusal.Overflow:
             overflow = Failure(
                 500, 'Python int too large to convert to SQLite INTEGER'
             )
             status, document = 500, _error(overflow, minor)
             # Placement adds them to no unexpected error.
             del reply['OpenStack-API-Version'], reply['Vary']
-        except query.Refused as refused:
+        except refusal.Refused as refused:
             bad = Failure(400, refused.reason)
             status, document = 400, _error(bad, minor, refused.code)
         else:
@@ -248,7 +248,7 @@ class MockedService:
 
 
 def _error(
-    failure: Failure, minor: int | None, code: str = query.UNDEFINED
+    failure: Failure, minor: int | None, code: str = refusal.UNDEFINED
 ) -> Document:
     """Return the JSON document of an error response."""
     title = http.HTTPStatus(failure.status).phrase

@@ -29,7 +29,7 @@ from isolate_aggregates.tools.placement.provider import Provider
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex
-from isolate_aggregates.tools.simulator.query import Refused
+from isolate_aggregates.tools.simulator.refusal import Refused
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ from isolate_aggregates.tools.placement.group import (
     ResourceRequest,
 )
 from isolate_aggregates.tools.request import constraints
-from isolate_aggregates.tools.simulator import query
+from isolate_aggregates.tools.simulator import query, refusal
 
 
 class DividedRequest:
@@ -105,7 +105,7 @@ class DividedRequest:
         whole.limit = None
         constraints.add(destination, whole)
         if '' in whole.groups and '' not in request.groups:
-            raise query.Refused(
+            raise refusal.Refused(
                 'all resources are in request groups with a suffix, so there '
                 'is no group to which required or forbidden aggregates can be '
                 'added.'

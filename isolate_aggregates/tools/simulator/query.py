@@ -15,49 +15,19 @@ import uuid
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import exception
 from isolate_aggregates.tools.placement import microversion as mv
 from isolate_aggregates.tools.placement.group import (
     Param,
     RequestGroup,
     ResourceRequest,
 )
-
-# Placement's error codes. Most errors only have the undefined code.
-UNDEFINED = 'placement.undefined_code'
-BAD_VALUE = 'placement.query.bad_value'
-DUPLICATE_KEY = 'placement.query.duplicate_key'
-MISSING_VALUE = 'placement.query.missing_value'
-
-
-class Refused(exception.BadQuery):
-    """A query that Placement would answer with 400."""
-
-    def __init__(self, reason: str, code: str = UNDEFINED) -> None:
-        self.reason = reason
-        self.code = code
-        super().__init__(
-            'Placement',
-            None,
-            f'would reject the request as invalid (400): {reason}',
-        )
-
-
-class Overflow(exception.ServiceFailed):
-    """A query that Placement would answer with 500."""
-
-    def __init__(self, amount: int) -> None:
-        super().__init__(
-            'Placement', None, f'cannot compare {amount} in its database.'
-        )
-
-
-def refuse(problems: Iterable[str], code: str = UNDEFINED) -> None:
-    """Raise :class:`Refused` with all problems, if there are any."""
-    reason = '; '.join(problems)
-    if reason:
-        raise Refused(reason, code)
-
+from isolate_aggregates.tools.simulator import consistency
+from isolate_aggregates.tools.simulator.refusal import (
+    BAD_VALUE,
+    DUPLICATE_KEY,
+    Refused,
+    refuse,
+)
 
 # The oldest microversion at which candidates are requested, and the default.
 # Microversions are written without the "1." here.
@@ -131,7 +101,7 @@ def candidates(
             group = request.group(match[2] or '')
             problems += _read(group, match[1], name, texts, minor)
     refuse(problems)
-    check(request, minor)
+    consistency.check(request, minor)
     return request
 
 
@@ -360,60 +330,3 @@ _READERS: Mapping[str, Callable[[RequestGroup, str, int], None]] = {
     'member_of': _aggregates,
     'in_tree': _in_tree,
 }
-
-
-def check(request: ResourceRequest, minor: int) -> None:
-    """Check the parameters of a request against each other."""
-    has_codes = minor >= mv.SAME_SUBTREE.minor
-    bad_value = BAD_VALUE if has_codes else UNDEFINED
-    if not any(group.resources for group in request.groups.values()):
-        raise Refused(
-            'no request group requests resources',
-            MISSING_VALUE if has_codes else UNDEFINED,
-        )
-    refuse(_resourceless(request), bad_value)
-    refuse(_subtrees(request), bad_value)
-    refuse(_conflicts(request))
-    refuse(_policy(request))
-
-
-def _resourceless(request: ResourceRequest) -> Iterator[str]:
-    """Find groups without resources that are not in ``same_subtree``."""
-    suffixes = frozenset().union(*request.same_subtree)
-    for suffix, group in request.groups.items():
-        if not group.resources and suffix not in suffixes:
-            yield (
-                f'group {suffix!r} requests no resources and is not in '
-                'same_subtree'
-            )
-
-
-def _subtrees(request: ResourceRequest) -> Iterator[str]:
-    """Find suffixes in ``same_subtree`` that belong to no group."""
-    for suffix in sorted(frozenset().union(*request.same_subtree)):
-        if suffix not in request.groups:
-            yield f'same_subtree names {suffix!r}, which is not a group'
-
-
-def _conflicts(request: ResourceRequest) -> Iterator[str]:
-    """Find traits that a group both requires and forbids."""
-    for suffix, group in request.groups.items():
-        for trait in sorted(group.required_traits & group.forbidden_traits):
-            yield f'required{suffix} both requires and forbids {trait}'
-        for choice in group.any_traits:
-            if choice <= group.forbidden_traits:
-                traits = ', '.join(sorted(choice))
-                yield (
-                    f'required{suffix} requires one of {traits} but forbids '
-                    'all of them'
-                )
-
-
-def _policy(request: ResourceRequest) -> Iterator[str]:
-    """Find a missing ``group_policy``: two suffixed groups require it."""
-    suffixes = [suffix for suffix in request.groups if suffix]
-    if len(suffixes) > 1 and request.group_policy is None:
-        yield (
-            f'{len(suffixes)} groups with a suffix require group_policy=none '
-            'or group_policy=isolate'
-        )

@@ -14,7 +14,12 @@ from isolate_aggregates.tools.placement.group import (
     ResourceRequest,
 )
 from isolate_aggregates.tools.placement.provider import Provider
-from isolate_aggregates.tools.simulator import groups, merge, query
+from isolate_aggregates.tools.simulator import (
+    groups,
+    merge,
+    query,
+    refusal,
+)
 from isolate_aggregates.tools.simulator.answer import answer
 from isolate_aggregates.tools.simulator.groups import Serving
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
@@ -217,7 +222,7 @@ class Simulator:
 
     def _check_amount(self, amount: int) -> None:
         if self._max_amount is not None and amount > self._max_amount:
-            raise query.Overflow(amount)
+            raise refusal.Overflow(amount)
 
     def _check_traits(self, traits: Iterable[str]) -> None:
         self._check('trait', traits, self.traits)
@@ -230,4 +235,4 @@ class Simulator:
     ) -> None:
         unknown = sorted(set(names) - existing)
         if unknown:
-            raise query.Refused(f'there is no {kind} {", ".join(unknown)}')
+            raise refusal.Refused(f'there is no {kind} {", ".join(unknown)}')
