@@ -33,11 +33,9 @@ the status that it would lead to, with the list of actions in words.
 from isolate_aggregates.reservations.execution import reconcile
 from isolate_aggregates.reservations.failed_hosts import FailedHosts
 from isolate_aggregates.reservations.hosts import (
-    delete_pool,
     disable_host,
     enable_host,
     list_hosts,
-    to_delete_pool,
     to_disable,
     to_enable,
 )
@@ -48,6 +46,7 @@ from isolate_aggregates.reservations.operations import (
     move,
     update,
 )
+from isolate_aggregates.reservations.pools import delete_pool, to_delete_pool
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,

@@ -7,7 +7,7 @@ import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import errors, hosts, names
+from isolate_aggregates.reservations import errors, hosts, names, pools
 from isolate_aggregates.reservations.capacity import HostClaims
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
@@ -33,10 +33,10 @@ def mend_hosts(
     if (
         defects
         and pool
-        and not hosts.may_be_blazars(pool)
+        and not pools.may_be_blazars(pool)
         and not _other_pools(store)
     ):
-        missing = hosts.missing_metadata(pool)
+        missing = pools.missing_metadata(pool)
         if missing:
             store.compute.set_metadata(pool, missing)
         for host in defects:
@@ -74,7 +74,7 @@ def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
     host = store.read().hosts.get(name)
     if host and host.in_pool and not host.provider and host.service:
         # It was disabled meanwhile.
-        hosts.remove_from_pool(store, pool, host.service, host.root)
+        pools.remove(store, pool, host.service, host.root)
 
 
 def host_problems(
@@ -142,7 +142,7 @@ def _find_defects(
     for host in known:
         if pool is None:
             why = f'aggregate {store.pool} is gone'
-        elif hosts.missing_metadata(pool):
+        elif pools.missing_metadata(pool):
             why = f'aggregate {pool.name} lacks its lock'
         elif not host.in_pool:
             why = f'it is not in aggregate {pool.name}'

@@ -7,15 +7,12 @@ is added to the pool first and removed from it last, so that ordinary servers
 are kept out all the time.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-import contextlib
-import dataclasses
+from collections.abc import Iterator
 from functools import partial
-import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.reservations import errors, names, slots
+from isolate_aggregates.reservations import errors, names, pools, slots
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import (
@@ -26,20 +23,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import edits, generations, inventories
 
-LOG = logging.getLogger(__name__)
-
 _DELETE = 'openstack resource provider delete'
-
-
-@dataclasses.dataclass(frozen=True)
-class Action:
-    """One change of a host or the pool, which can be repeated.
-
-    :param words: What it does, in the imperative.
-    """
-
-    words: str
-    carry_out: Callable[[], object]
 
 
 def enable_host(store: ReservationStore, name: str) -> ReservationHost:
@@ -60,18 +44,13 @@ def enable(
     host: ReservationHost | None,
 ) -> ReservationHost:
     """Do what is missing until a host can have slots; see read_enablable."""
-    _carry_out(_enabling(store, state, node, host))
+    pools.carry_out(_enabling(store, state, node, host))
     return store.read().hosts[node.name]
 
 
-def to_enable(store: ReservationStore, name: str) -> list[Action]:
+def to_enable(store: ReservationStore, name: str) -> list[pools.Action]:
     """Return what is to be done to enable a host; see :func:`enable_host`."""
     return list(_enabling(store, *read_enablable(store, name)))
-
-
-def _carry_out(actions: Iterable[Action]) -> None:
-    for action in actions:
-        action.carry_out()
 
 
 def _enabling(
@@ -79,31 +58,31 @@ def _enabling(
     state: ObservedState,
     node: Node,
     host: ReservationHost | None,
-) -> Iterator[Action]:
+) -> Iterator[pools.Action]:
     pool = state.pool
     joins = not (pool and node.service in pool.hosts)
     if pool is None:
-        yield Action(
+        yield pools.Action(
             f'create aggregate {store.pool} with a lock',
-            partial(_lock_pool, store, None),
+            partial(pools.lock, store, None),
         )
-    elif missing_metadata(pool):
-        yield Action(
-            f'lock aggregate {pool.name}', partial(_lock_pool, store, pool)
+    elif pools.missing_metadata(pool):
+        yield pools.Action(
+            f'lock aggregate {pool.name}', partial(pools.lock, store, pool)
         )
     if joins:
-        yield Action(
+        yield pools.Action(
             f'add it to aggregate {store.pool}',
-            partial(_add_to_pool, store, pool, node.service),
+            partial(pools.add, store, pool, node.service),
         )
-    if not (pool and _is_mirrored(store, pool, node.uuid)):
+    if not (pool and pools.is_mirrored(store, pool, node.uuid)):
         # Nova mirrors the membership to Placement, but does not retry.
-        yield Action(
+        yield pools.Action(
             f'add it to aggregate {store.pool} in Placement',
-            partial(_mirror, store, pool, node.uuid),
+            partial(pools.mirror, store, pool, node.uuid),
         )
     if not (host and host.is_ready and host.is_marked):
-        yield Action(
+        yield pools.Action(
             'create its resource provider for slots',
             partial(_create_provider, store, node, host, joins),
         )
@@ -170,15 +149,15 @@ def disable_host(store: ReservationStore, name: str) -> None:
     :raises ReservationHostError: if reservations have slots there, or it may
         be a host of Blazar.
     """
-    _carry_out(to_disable(store, name))
+    pools.carry_out(to_disable(store, name))
 
 
-def to_disable(store: ReservationStore, name: str) -> list[Action]:
+def to_disable(store: ReservationStore, name: str) -> list[pools.Action]:
     state, root, host = _read_disablable(store, name)
     actions = []
     if host and host.provider:
         actions.append(
-            Action(
+            pools.Action(
                 'delete its resource provider for slots',
                 partial(_delete_provider, store, host),
             )
@@ -189,16 +168,16 @@ def to_disable(store: ReservationStore, name: str) -> list[Action]:
     service = host and _leaves_pool(state, host) and host.service
     if service:
         actions.append(
-            Action(
+            pools.Action(
                 f'remove it from aggregate {pool.name}',
                 partial(store.compute.remove_host, pool, service),
             )
         )
-    if service or _is_mirrored(store, pool, root):
+    if service or pools.is_mirrored(store, pool, root):
         actions.append(
-            Action(
+            pools.Action(
                 f'remove it from aggregate {pool.name} in Placement',
-                partial(_remove_mirrored, store, pool, root),
+                partial(pools.remove_mirrored, store, pool, root),
             )
         )
     return actions
@@ -213,7 +192,7 @@ def _read_disablable(
         an ordinary one.
     """
     state = store.read()
-    host = _find_host(state, name)
+    host = state.find_host(name)
     if host is None:
         # _find_node raises NotFound if there is none.
         return state, _find_node(state, name).uuid, None
@@ -257,112 +236,8 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
         raise errors.ReservationHostError(
             host.name,
             'was not enabled here and is in no locked pool, so it may be a '
-            f'host of Blazar; {_pool_advice(pool)}',
+            f'host of Blazar; {pools.advice(pool)}',
         )
-
-
-def _pool_advice(pool: Aggregate | None) -> str:
-    """Return what to do about a pool that may be Blazar's."""
-    name = pool.name if pool else '<pool>'
-    return (
-        'set [blazar:physical:host] aggregate_freepool_name to another name, '
-        'or if no Blazar uses it run openstack aggregate set --property '
-        f'{names.POOL_KEY}=true {name}'
-    )
-
-
-def delete_pool(store: ReservationStore) -> None:
-    """Delete the pool and the trait of reservation providers.
-
-    :raises InvalidRequest: if the pool has hosts or other metadata, or there
-        are reservations.
-    """
-    _carry_out(to_delete_pool(store))
-    with contextlib.suppress(exception.ServiceConflict):
-        # Another pool may have hosts.
-        inventories.delete_class(store.placement, names.MARKER)
-
-
-def to_delete_pool(
-    store: ReservationStore, disabled: Collection[str] = ()
-) -> list[Action]:
-    """Return what is to be done to delete the pool.
-
-    :param disabled: The names of hosts to regard as disabled already.
-    """
-    state = store.read()
-    _refuse_use(state, disabled)
-    actions = []
-    if pool := state.pool:
-        # Safe if a host is added meanwhile: Nova refuses to delete an
-        # aggregate that has hosts.
-        actions.append(
-            Action(
-                f'delete aggregate {pool.name} with its lock',
-                partial(store.compute.delete_aggregate, pool),
-            )
-        )
-    if names.TRAIT in edits.known_traits(store.placement):
-        actions.append(
-            Action(
-                f'delete trait {names.TRAIT}',
-                partial(edits.delete_trait, store.placement, names.TRAIT),
-            )
-        )
-    return actions
-
-
-def _refuse_use(state: ObservedState, disabled: Collection[str]) -> None:
-    pool = state.pool
-    if pool is None:
-        return
-    hosts_to_disable = [_find_host(state, name) for name in disabled]
-    services = {
-        host.service
-        for host in state.hosts.values()
-        if host.provider and host not in hosts_to_disable
-    }
-    lost_services = {
-        host.service for host in hosts_to_disable if host and host.service
-    } - services
-    problem = _reason_to_keep(state, pool, pool.hosts - lost_services)
-    if problem:
-        raise tools_errors.InvalidRequest(
-            f'Pool {pool.name} cannot be deleted, because it {problem}.'
-        )
-
-
-def _reason_to_keep(
-    state: ObservedState, pool: Aggregate, hosts: Collection[str]
-) -> str | None:
-    if hosts:
-        return (
-            f'has hosts: {text.listed(hosts)}; run reservation host set '
-            '--disable with each of them'
-        )
-    reservations = {*state.records.reservations, *state.records.problems}
-    if reservations:
-        return (
-            f'is needed for {text.named("reservation", reservations)}; run '
-            'reservation end with each of them'
-        )
-    if names.POOL_KEY not in pool.metadata:
-        return (
-            'was not created by isolate-aggregates: it has no '
-            f'{names.POOL_KEY}; run openstack aggregate delete {pool.name} if '
-            'nothing uses it'
-        )
-    others = pool.metadata.keys() - {
-        *names.POOL_METADATA,
-        names.CLEANING_KEY,
-    }
-    if others:
-        unset = ' '.join(f'--property {key}' for key in sorted(others))
-        return (
-            f'has other metadata: {text.listed(others)}; run openstack '
-            f'aggregate unset {unset} {pool.name} if nothing uses it'
-        )
-    return None
 
 
 def list_hosts(store: ReservationStore) -> list[ReservationHost]:
@@ -417,14 +292,6 @@ def _find_node(state: ObservedState, name: str) -> Node:
     return nodes[0]
 
 
-def _find_host(state: ObservedState, name: str) -> ReservationHost | None:
-    if name in state.hosts:
-        # It may be gone from Nova.
-        return state.hosts[name]
-    nodes = [node for node in state.nodes if node.service == name]
-    return state.hosts.get(nodes[0].name) if len(nodes) == 1 else None
-
-
 def _refuse_ordinary(
     store: ReservationStore, node: Node, host: ReservationHost | None
 ) -> None:
@@ -437,91 +304,15 @@ def _refuse_ordinary(
 
 def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
     """Refuse to lock a pool that may belong to Blazar's own plugins."""
-    if pool and may_be_blazars(pool):
+    if pool and pools.may_be_blazars(pool):
         raise errors.ReservationHostError(
             node.name,
             f'cannot join the pool {pool.name}, which has hosts but no lock: '
             'it may belong to Blazar, and the lock would keep out the servers '
-            f'of Blazar; {_pool_advice(pool)}',
+            f'of Blazar; {pools.advice(pool)}',
         )
 
-
-def may_be_blazars(pool: Aggregate) -> bool:
-    """Return whether a pool has hosts and no part of the lock."""
-    return bool(pool.hosts) and not (
-        names.POOL_METADATA.keys() & pool.metadata
-    )
-
-
-def _lock_pool(store: ReservationStore, pool: Aggregate | None) -> None:
-    if pool is None:
-        store.compute.create_aggregate(store.pool)
-        pool = _existing_pool(store)
-    missing = missing_metadata(pool)
-    if missing:
-        store.compute.set_metadata(pool, missing)
-
-
-def _existing_pool(store: ReservationStore) -> Aggregate:
-    pool = store.read_pool()
-    if pool is None:
-        raise tools_errors.NotFound(
-            'aggregate', store.pool, 'Nova', advice='run this command again'
-        )
-    return pool
-
-
-def missing_metadata(pool: Aggregate) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in names.POOL_METADATA.items()
-        if pool.metadata.get(key) != value
-    }
-
-
-def _add_to_pool(
-    store: ReservationStore, pool: Aggregate | None, service: str
-) -> None:
-    try:
-        store.compute.add_host(pool or _existing_pool(store), service)
-    except exception.ServiceConflict:
-        if service not in _existing_pool(store).hosts:
-            raise
         # Another client added it first.
-
-
-def remove_from_pool(
-    store: ReservationStore, pool: Aggregate, service: str, root: str
-) -> None:
-    store.compute.remove_host(pool, service)
-    _remove_mirrored(store, pool, root)
-
-
-def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
-    """Return whether Placement has a compute node in the pool."""
-    try:
-        return pool.uuid in store.placement.aggregates(root)
-    except exception.ServiceNotFound:
-        return False
-
-
-def _mirror(
-    store: ReservationStore, pool: Aggregate | None, root: str
-) -> None:
-    uuid = (pool or _existing_pool(store)).uuid
-    edits.change_aggregates(
-        store.placement, root, lambda before: before | {uuid}
-    )
-
-
-def _remove_mirrored(
-    store: ReservationStore, pool: Aggregate, root: str
-) -> None:
-    # Unless the compute node is gone.
-    with contextlib.suppress(exception.ServiceNotFound):
-        edits.change_aggregates(
-            store.placement, root, lambda before: before - {pool.uuid}
-        )
 
 
 def _create_provider(
@@ -540,8 +331,8 @@ def _create_provider(
         _provide(store, node, host.provider if host else None)
     except errors.ReservationHostError:
         if has_joined:
-            pool = _existing_pool(store)
-            remove_from_pool(store, pool, node.service, node.uuid)
+            pool = pools.existing(store)
+            pools.remove(store, pool, node.service, node.uuid)
         raise
 
 

@@ -261,6 +261,14 @@ class ObservedState:
         hosts = (self.hosts[name] for name in names)
         return [(host, self.tree(host)) for host in hosts]
 
+    def find_host(self, name: str) -> ReservationHost | None:
+        """Return a host by its name, or that of its only compute service."""
+        if name in self.hosts:
+            # It may be gone from Nova.
+            return self.hosts[name]
+        nodes = [node for node in self.nodes if node.service == name]
+        return self.hosts.get(nodes[0].name) if len(nodes) == 1 else None
+
     def slot_providers(self, reservation: str) -> list[str]:
         providers = (
             self.hosts[name].provider for name in self.slots(reservation)

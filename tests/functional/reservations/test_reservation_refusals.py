@@ -813,7 +813,7 @@ REFUSED = [
         mark_the_pool,
     ),
     (
-        'hosts._existing_pool 1',
+        'pools.existing 1',
         lose_the_pool,
         enable,
         "There is no aggregate with the name or id 'freepool' in Nova",
@@ -853,7 +853,7 @@ REFUSED = [
         end_there,
     ),
     (
-        'hosts._refuse_use 1',
+        'pools._refuse_use 1',
         nothing,
         delete_pool,
         'has hosts: h1, h2',
@@ -861,7 +861,7 @@ REFUSED = [
         disable_all,
     ),
     (
-        'hosts._refuse_use 1',
+        'pools._refuse_use 1',
         be_needed,
         delete_pool,
         f'is needed for reservation {ID}',
@@ -869,7 +869,7 @@ REFUSED = [
         end,
     ),
     (
-        'hosts._refuse_use 1',
+        'pools._refuse_use 1',
         have_other_metadata,
         delete_pool,
         'has other metadata: ssd',
@@ -877,7 +877,7 @@ REFUSED = [
         unset_it,
     ),
     (
-        'hosts._refuse_use 1',
+        'pools._refuse_use 1',
         be_of_others,
         delete_pool,
         'was not created by isolate-aggregates',
