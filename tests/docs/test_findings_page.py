@@ -13,8 +13,10 @@ _PAGE = ROOT / 'doc/source/admin/findings.rst'
 def kinds_in_code():
     """Yield the kinds that the rules of the audit give to findings."""
     tools = ROOT / 'isolate_aggregates/tools'
-    speller = tools / 'advice/spelling.py'
-    for path in (*(tools / 'audit').glob('*.py'), speller):
+    for path in (
+        *(tools / 'audit').glob('*.py'),
+        *(tools / 'advice/spelling').glob('*.py'),
+    ):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and len(node.args) > 4:
                 # Kind, severity, and description of the rule.

@@ -28,7 +28,8 @@ from isolate_aggregates.tools import tags as tools_tags
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.repair import Repair
-from isolate_aggregates.tools.advice.spelling import Speller
+from isolate_aggregates.tools.advice.spelling import missing
+from isolate_aggregates.tools.advice.spelling.known import KnownNames
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate.sync import plan
@@ -69,7 +70,7 @@ class Causes:
 
     snapshot: Snapshot
     pipeline: Pipeline
-    speller: Speller
+    names: KnownNames
     traits: frozenset[str] | None = None
 
     def of(
@@ -156,12 +157,12 @@ class Causes:
         """Yield how to correct a trait, and how to remove it."""
         key = _requiring(trait, flavor) if flavor else ''
         if flavor and key:
-            yield from self.speller.trait(flavor, key, trait)
+            yield from missing.required_trait(self.names, flavor, key, trait)
             yield commands.unset(flavor, key)
         key = xs.TRAIT_PREFIX + trait
         # The trait may be implied by another property.
         if image and key in image.properties:
-            yield from self.speller.trait(image, key, trait)
+            yield from missing.required_trait(self.names, image, key, trait)
             yield commands.unset(image, key)
 
     # Amounts.
@@ -193,7 +194,7 @@ class Causes:
         if not most:
             ways = (
                 (
-                    *self.speller.resource_class(flavor, key, name),
+                    *missing.resource_class(self.names, flavor, key, name),
                     commands.unset(flavor, key),
                 )
                 if flavor and key
@@ -275,7 +276,7 @@ class Causes:
         self, flavor: Flavor, requirement: RequiredMetadata
     ) -> Iterator[Repair]:
         """Yield how to correct or do without metadata, or to give it."""
-        for way in self.speller.metadata(flavor, requirement):
+        for way in missing.metadata(self.names, flavor, requirement):
             yield Repair(way)
         yield Repair(commands.unset(flavor, requirement.extra_spec))
         if requirement.is_plain:

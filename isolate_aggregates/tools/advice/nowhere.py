@@ -15,7 +15,9 @@ import os_traits
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.advice.causes import Causes, NoHost
-from isolate_aggregates.tools.advice.spelling import groups_without_resources
+from isolate_aggregates.tools.advice.spelling.flavors import (
+    groups_without_resources,
+)
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import Questions
 from isolate_aggregates.tools.answers.offers import Offers
@@ -54,7 +56,7 @@ class Nowhere:
             self._has_host(flavor)
             # The reservation of the flavor has ended.
             or xs.reservation_classes(flavor.extra_specs) - self._classes
-            # The speller finds these.
+            # These are found as misspelled.
             or groups_without_resources(flavor)
         ):
             return None

@@ -24,7 +24,14 @@ from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.renamed import renamed
 from isolate_aggregates.tools.advice.repair import Repair
-from isolate_aggregates.tools.advice.spelling import Misspelling, Speller
+from isolate_aggregates.tools.advice.spelling import (
+    aggregates,
+    flavors,
+    images,
+    missing,
+)
+from isolate_aggregates.tools.advice.spelling.known import KnownNames
+from isolate_aggregates.tools.advice.spelling.misspelling import Misspelling
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import question
 from isolate_aggregates.tools.answers.offers import Offers
@@ -90,9 +97,9 @@ class Ways:
             return None
 
     @lazy_property
-    def _speller(self) -> Speller:
+    def _names(self) -> KnownNames:
         project = self.request.project_id
-        return Speller(
+        return KnownNames(
             self.snapshot,
             self.pipeline,
             self.filters,
@@ -102,7 +109,7 @@ class Ways:
     @lazy_property
     def _causes(self) -> tuple[Repair, ...]:
         """The repairs of what no host has, even if it is empty."""
-        causes = Causes(self.snapshot, self.pipeline, self._speller)
+        causes = Causes(self.snapshot, self.pipeline, self._names)
         found = [
             *causes.of_metadata(self.request, self.flavor),
             *(
@@ -150,9 +157,14 @@ class Ways:
         """Yield how to correct what is misspelled."""
         image = self.request.image
         things: tuple[Iterable[Misspelling], ...] = (
-            self._speller.of_flavor(self.flavor) if self.flavor else (),
-            self._speller.of_image(image) if image else (),
-            *map(self._speller.of_aggregate, self.snapshot.aggregates),
+            flavors.misspelled(self._names, self.flavor)
+            if self.flavor
+            else (),
+            images.misspelled(image) if image else (),
+            *(
+                aggregates.misspelled(self._names, each)
+                for each in self.snapshot.aggregates
+            ),
         )
         for misspellings in things:
             for each in misspellings:
@@ -164,10 +176,10 @@ class Ways:
                 yield repair.commands
         for key in sorted(self.flavor.extra_specs if self.flavor else ()):
             if self.flavor and not self.snapshot.index.with_key(key):
-                yield from self._speller.reservation(self.flavor, key)
+                yield from missing.reservation(self._names, self.flavor, key)
         for key in sorted(image.properties if image else ()):
             if image and not self.snapshot.index.with_key(key):
-                yield from self._speller.reservation(image, key)
+                yield from missing.reservation(self._names, image, key)
 
     def _keys(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to give a flavor keys."""

@@ -17,7 +17,7 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys, filter_sets
 from isolate_aggregates.tools.advice import Effects
 from isolate_aggregates.tools.advice.causes import Causes
-from isolate_aggregates.tools.advice.spelling import Speller
+from isolate_aggregates.tools.advice.spelling.known import KnownNames
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.cloud import (
     Cloud,
@@ -107,10 +107,10 @@ class AuditedCloud(Survey):
         )
 
     @lazy_property
-    def speller(self) -> Speller:
-        """Finds what is misspelled."""
+    def names(self) -> KnownNames:
+        """The names with which others are compared."""
         servers = self.servers.placed if self.servers else ()
-        return Speller(
+        return KnownNames(
             self.snapshot,
             self.pipeline,
             Pipeline(self.filters),
@@ -120,7 +120,7 @@ class AuditedCloud(Survey):
     @lazy_property
     def causes(self) -> Causes:
         """Finds why requests have no host, whatever is in use."""
-        return Causes(self.snapshot, self.pipeline, self.speller, self.traits)
+        return Causes(self.snapshot, self.pipeline, self.names, self.traits)
 
     @lazy_property
     def requests(self) -> Requests:

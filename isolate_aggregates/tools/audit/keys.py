@@ -15,6 +15,7 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates.tools import filter_keys, tags
 from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.advice.spelling import missing
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -83,7 +84,7 @@ def _giving_keys(
     """Yield how to give the keys to the flavors that should have them."""
     flavors = beneficiaries(cloud, locking, hosts, traits)
     for flavor in flavors[:_MOST]:
-        fixes = list(cloud.speller.keys(flavor, traits))
+        fixes = list(missing.keys(cloud.names, flavor, traits))
         missing_traits = sorted(traits - traits_if_valid(cloud, flavor))
         yield from fixes or [Repair(commands.grant(flavor, missing_traits))]
     if not flavors:
@@ -130,7 +131,7 @@ def beneficiaries(
     evidence: dict[int, tuple[int, ...]] = {}
     for place, flavor in enumerate(cloud.snapshot.flavors):
         evidence[place] = (
-            len(list(cloud.speller.keys(flavor, traits))),
+            len(list(missing.keys(cloud.names, flavor, traits))),
             len(traits & traits_if_valid(cloud, flavor)),
             sum(
                 bool(find(requirement, index).aggregates)
@@ -257,7 +258,10 @@ def _flavor_keys(
                     f'names {key}, which no aggregate has',
                     'its servers are refused',
                     (
-                        *map(Repair, cloud.speller.reservation(flavor, key)),
+                        *map(
+                            Repair,
+                            missing.reservation(cloud.names, flavor, key),
+                        ),
                         Repair(commands.unset(flavor, key)),
                     ),
                     about=About.of(flavors=[flavor.name]),

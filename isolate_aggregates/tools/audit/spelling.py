@@ -2,21 +2,27 @@
 """Finds what is misspelled in flavors, images and aggregates."""
 
 from collections.abc import Iterator
+import itertools
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import quoted
+from isolate_aggregates.tools.advice.spelling import (
+    aggregates,
+    flavors,
+    images,
+)
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 
 
 def misspelled(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find what has not the effect that is meant, for its spelling."""
-    speller, snapshot = cloud.speller, cloud.snapshot
-    for each in (
-        *(m for flavor in snapshot.flavors for m in speller.of_flavor(flavor)),
-        *(m for image in snapshot.images for m in speller.of_image(image)),
-        *(m for a in snapshot.aggregates for m in speller.of_aggregate(a)),
+    names, snapshot = cloud.names, cloud.snapshot
+    for each in itertools.chain(
+        *(flavors.misspelled(names, flavor) for flavor in snapshot.flavors),
+        *map(images.misspelled, snapshot.images),
+        *(aggregates.misspelled(names, a) for a in snapshot.aggregates),
     ):
         thing = each.thing
         if isinstance(thing, Aggregate):

@@ -126,12 +126,12 @@ class ShowMatrix(output.ReportLister):
         # Imported late: most clouds do not need it.
         from isolate_aggregates.tools.advice.causes import Causes
         from isolate_aggregates.tools.advice.nowhere import Nowhere
-        from isolate_aggregates.tools.advice.spelling import Speller
+        from isolate_aggregates.tools.advice.spelling.known import KnownNames
 
         snapshot = cloud.snapshot
         every = Pipeline(loading.load(self.app.conf))
         nowhere = Nowhere(
-            Causes(snapshot, filters, Speller(snapshot, filters, every)),
+            Causes(snapshot, filters, KnownNames(snapshot, filters, every)),
             Requests(cloud, self.app.conf),
         )
         return {
