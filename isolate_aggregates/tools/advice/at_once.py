@@ -9,11 +9,14 @@ One by one, each request would be decided again for each repair.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
+import itertools
+from operator import is_not
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.simulator.index import ProviderSet
@@ -38,7 +41,6 @@ def local(snapshot: Snapshot, some: Iterable[Commands]) -> Local:
     """
     hosts: dict[Commands, frozenset[str]] = {}
     taken: set[str] = set()
-    after = snapshot
     for todo in dict.fromkeys(some):
         if len(todo) != 1:
             continue
@@ -46,8 +48,8 @@ def local(snapshot: Snapshot, some: Iterable[Commands]) -> Local:
         if changed and taken.isdisjoint(changed):
             hosts[todo] = changed
             taken |= changed
-            after = todo[0].change(after)
-    return Local(hosts, after)
+    made = changes.made(snapshot, (todo[0].change for todo in hosts))
+    return Local(hosts, made)
 
 
 def _retagged(before: Snapshot, after: Snapshot) -> frozenset[str]:
@@ -57,11 +59,11 @@ def _retagged(before: Snapshot, after: Snapshot) -> frozenset[str]:
         or dataclasses.replace(after, aggregates=before.aggregates) != before
     ):
         return frozenset()
-    pairs = zip(before.aggregates, after.aggregates, strict=True)
-    changed = [(old, new) for old, new in pairs if old is not new]
+    pairs = before.aggregates, after.aggregates
+    changed = [*itertools.compress(itertools.count(), map(is_not, *pairs))]
     if len(changed) != 1:
         return frozenset()
-    [(old, new)] = changed
+    old, new = (aggregates[changed[0]] for aggregates in pairs)
     if dataclasses.replace(new, metadata=old.metadata) != old:
         return frozenset()
     return new.hosts

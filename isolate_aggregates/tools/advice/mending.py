@@ -122,7 +122,7 @@ class _Mender:
         return bool(todo and self._hosts_after(todo))
 
     def _hosts_after(self, todo: Commands) -> frozenset[str]:
-        *_, after = outcome.outcomes(self.snapshot, todo, self.effects.filters)
+        after = outcome.after(self.snapshot, todo, self.effects.filters)
         if after is self.snapshot:
             return frozenset()
         return self.ways.hosts(after, self._changed(after))

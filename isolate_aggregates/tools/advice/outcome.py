@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out commands on a snapshot, in memory."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
+import functools
+import itertools
+import operator
+from typing import TypeVar
 
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.advice.commands import SYNC, Command, Commands
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.mirrored.nova_api import changes
+from isolate_aggregates.tools.mirrored.nova_api import changes as refusals
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
+
+_Thing = TypeVar('_Thing', Aggregate, Flavor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,16 +62,29 @@ def _reasons(
     """Yield why Nova refuses what a command changes."""
     if before is after:
         return
-    old = {each.uuid: each for each in before.aggregates}
-    for new in after.aggregates:
-        was = old.get(new.uuid)
-        if was != new:
-            others = [each for each in before.aggregates if each is not was]
-            yield from changes.of_aggregate(was, new, others, occupied)
-    flavors = {each.id: each for each in before.flavors}
-    for flavor in after.flavors:
-        if flavors.get(flavor.id) != flavor:
-            yield from changes.of_flavor(flavors.get(flavor.id), flavor)
+    for was, aggregate in _changed(before.aggregates, after.aggregates):
+        others = functools.partial(
+            filter, functools.partial(operator.is_not, was), before.aggregates
+        )
+        yield from refusals.of_aggregate(was, aggregate, others, occupied)
+    for old, flavor in _changed(before.flavors, after.flavors):
+        yield from refusals.of_flavor(old, flavor)
+
+
+def _changed(
+    before: Sequence[_Thing], after: Sequence[_Thing]
+) -> Iterator[tuple[_Thing | None, _Thing]]:
+    """Yield what one command changed or appended, as it was and is."""
+    if len(after) < len(before):
+        return
+    places = range(len(before))
+    for place in itertools.compress(
+        places, map(operator.is_not, before, after)
+    ):
+        if before[place] != after[place]:
+            yield before[place], after[place]
+    for new in after[len(before) :]:
+        yield None, new
 
 
 def outcomes(
@@ -76,6 +98,20 @@ def outcomes(
             else command.change(snapshot)
         )
         yield snapshot
+
+
+def after(
+    snapshot: Snapshot, commands: Iterable[Command], filters: Pipeline
+) -> Snapshot:
+    """Return the snapshot after all of some commands."""
+    for is_sync, group in itertools.groupby(
+        commands, lambda each: (each,) == SYNC
+    ):
+        if is_sync:
+            snapshot = synced(snapshot, filters)
+        else:
+            snapshot = changes.made(snapshot, (c.change for c in group))
+    return snapshot
 
 
 def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
@@ -129,8 +165,7 @@ def made(
     refused = tuple(refused_steps(snapshot, steps, filters))
     out = {id(each.command) for each in refused}
     steps = tuple(step for step in steps if id(step) not in out)
-    *_, after = snapshot, *outcomes(snapshot, steps, filters)
-    return steps, refused, after
+    return steps, refused, after(snapshot, steps, filters)
 
 
 def unknown(snapshot: Snapshot, after: Snapshot) -> Iterator[str]:

@@ -245,7 +245,9 @@ class _Trial:
     def _edits_reservation(self, todo: Commands) -> bool:
         """Return whether commands change the flavor of a reservation."""
         snapshot = self._cloud.snapshot
-        *_, after = snapshot, *outcome.outcomes(snapshot, todo, self._filters)
+        after = outcome.after(snapshot, todo, self._filters)
+        if after.flavors is snapshot.flavors:
+            return False
         now = {flavor.id: flavor for flavor in after.flavors}
         return any(
             now.get(flavor.id) != flavor
@@ -257,9 +259,7 @@ class _Trial:
         """Return the cloud after repairs, with ``sync`` last."""
         todo = dict.fromkeys(each for some in repairs for each in some)
         ordered = sorted(todo, key=lambda each: (each,) == commands.SYNC)
-        before = self._cloud.snapshot
-        states = outcome.outcomes(before, tuple(ordered), self._filters)
-        *_, snapshot = before, *states
+        snapshot = outcome.after(self._cloud.snapshot, ordered, self._filters)
         traits = self._cloud.traits
         return dataclasses.replace(
             self._cloud,

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+import itertools
 from typing import Any
 
 import os_traits
@@ -17,7 +18,7 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.cloud.snapshot import Snapshot, key_of
 from isolate_aggregates.tools.placement.provider import Provider
 
 # Returns the snapshot after a change.
@@ -31,6 +32,50 @@ _Names = frozenset[str]
 # The places of objects in a snapshot, and of values in objects.
 _LISTS = {Aggregate: 'aggregates', Flavor: 'flavors', Image: 'images'}
 _VALUES = {Aggregate: 'metadata', Flavor: 'extra_specs', Image: 'properties'}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Alteration:
+    """A change of the objects of a snapshot that have a key, which stays."""
+
+    field: str
+    key: str
+    change: Callable[[Any], Any]
+
+    def __call__(self, snapshot: Snapshot) -> Snapshot:
+        return made(snapshot, (self,))
+
+
+def made(snapshot: Snapshot, some: Iterable[Change]) -> Snapshot:
+    """Return the snapshot after changes.
+
+    Alterations are made with one copy of each list, which can be long.
+    """
+    for are_alterations, group in itertools.groupby(
+        some, lambda each: isinstance(each, Alteration)
+    ):
+        snapshot = (_altered if are_alterations else _one_by_one)(
+            snapshot, group
+        )
+    return snapshot
+
+
+def _one_by_one(snapshot: Snapshot, some: Iterable[Change]) -> Snapshot:
+    for change in some:
+        snapshot = change(snapshot)
+    return snapshot
+
+
+def _altered(snapshot: Snapshot, some: Iterable[Any]) -> Snapshot:
+    lists: dict[str, list[Any]] = {}
+    for each in some:
+        for place in snapshot.places(each.field).get(each.key, ()):
+            if each.field not in lists:
+                lists[each.field] = [*getattr(snapshot, each.field)]
+            lists[each.field][place] = each.change(lists[each.field][place])
+    for field, things in lists.items():
+        snapshot = _replaced(snapshot, field, tuple(things))
+    return snapshot
 
 
 def nothing(snapshot: Snapshot) -> Snapshot:
@@ -51,12 +96,22 @@ def values(thing: _Thing, values: Values) -> Change:
             fields[ZONE] = values[ZONE]
         return dataclasses.replace(one, **fields)
 
-    return _altering(thing, change) if values else nothing
+    return (
+        Alteration(_LISTS[type(thing)], key_of(thing), change)
+        if values
+        else nothing
+    )
 
 
 def fields(thing: _Thing, **fields: Any) -> Change:
     """Return the change of fields of an object."""
-    return _altering(thing, lambda one: dataclasses.replace(one, **fields))
+    key = key_of(thing)
+    return lambda snapshot: altered(
+        snapshot,
+        _LISTS[type(thing)],
+        lambda one: key_of(one) == key,
+        lambda one: dataclasses.replace(one, **fields),
+    )
 
 
 def new(thing: Flavor | Image) -> Change:
@@ -94,14 +149,14 @@ def new_aggregate(name: str, metadata: Mapping[str, str]) -> Change:
 
 def deleted(thing: _Thing) -> Change:
     """Return the deletion of an object; of an aggregate, without hosts."""
-    field, is_same = _LISTS[type(thing)], _same(thing)
+    field, key = _LISTS[type(thing)], key_of(thing)
     return lambda snapshot: _replaced(
         snapshot,
         field,
         tuple(
             one
             for one in getattr(snapshot, field)
-            if not is_same(one) or bool(getattr(one, 'hosts', None))
+            if key_of(one) != key or bool(getattr(one, 'hosts', None))
         ),
     )
 
@@ -110,7 +165,8 @@ def hosts(aggregate: Aggregate, change: Callable[[_Names], _Names]) -> Change:
     """Return the change of the hosts of an aggregate, in Placement too."""
 
     def changed(snapshot: Snapshot) -> Snapshot:
-        for old in filter(_same(aggregate), snapshot.aggregates):
+        for place in snapshot.places('aggregates').get(key_of(aggregate), ()):
+            old = snapshot.aggregates[place]
             snapshot = _with_hosts(snapshot, old, change(old.hosts))
         return snapshot
 
@@ -119,11 +175,8 @@ def hosts(aggregate: Aggregate, change: Callable[[_Names], _Names]) -> Change:
 
 def provider(uuid: str, **fields: Any) -> Change:
     """Return the change of fields of a provider."""
-    return lambda snapshot: altered(
-        snapshot,
-        'providers',
-        lambda one: one.uuid == uuid,
-        lambda one: dataclasses.replace(one, **fields),
+    return Alteration(
+        'providers', uuid, lambda one: dataclasses.replace(one, **fields)
     )
 
 
@@ -131,10 +184,9 @@ def names_of_provider(
     uuid: str, field: str, change: Callable[[_Names], _Names]
 ) -> Change:
     """Return the change of the traits or aggregates of a provider."""
-    return lambda snapshot: altered(
-        snapshot,
+    return Alteration(
         'providers',
-        lambda one: one.uuid == uuid,
+        uuid,
         lambda one: dataclasses.replace(
             one, **{field: change(getattr(one, field))}
         ),
@@ -221,21 +273,6 @@ def altered(
 
 def _replaced(snapshot: Snapshot, field: str, value: Any) -> Snapshot:
     return dataclasses.replace(snapshot, **{field: value})
-
-
-def _altering(thing: _Thing, change: Callable[[Any], Any]) -> Change:
-    field, is_same = _LISTS[type(thing)], _same(thing)
-    return lambda snapshot: altered(snapshot, field, is_same, change)
-
-
-def _same(thing: _Thing) -> Callable[[Any], bool]:
-    """Return a test for objects with an id or, if it has none, a name."""
-
-    def key(one: _Thing) -> str:
-        return one.name if one.id in (None, '') else str(one.id)
-
-    name = key(thing)
-    return lambda one: key(one) == name
 
 
 def _with_hosts(snapshot: Snapshot, old: Aggregate, hosts: _Names) -> Snapshot:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a cloud, as plain values."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import os_resource_classes as orc
 import os_traits
@@ -75,6 +75,19 @@ class Snapshot:
     @lazy_property
     def _provider_index(self) -> ProviderIndex:
         return ProviderIndex(self.providers)
+
+    @lazy_property
+    def _places(self) -> dict[str, Mapping[str, Sequence[int]]]:
+        return {}
+
+    def places(self, field: str) -> Mapping[str, Sequence[int]]:
+        """Return the places of the objects in a list, by their key."""
+        if field not in self._places:
+            places: dict[str, list[int]] = {}
+            for place, thing in enumerate(getattr(self, field)):
+                places.setdefault(key_of(thing), []).append(place)
+            self._places[field] = places
+        return self._places[field]
 
     @lazy_property
     def disabled_hosts(self) -> frozenset[str]:
@@ -162,6 +175,13 @@ class Snapshot:
         if len(matches) > 1:
             raise errors.NotUnique(kind, name, [t.id for t in matches])
         return matches[0]
+
+
+def key_of(thing: Any) -> str:
+    """Return the id of an object or, if it has none, its name."""
+    if isinstance(thing, Provider):
+        return thing.uuid
+    return thing.name if thing.id in (None, '') else str(thing.id)
 
 
 def _dropped_services(

@@ -159,7 +159,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         def repaired(snapshot: Snapshot) -> Snapshot:
             filters = Pipeline(loading.load(self.app.conf))
             for todo in audited.safe:
-                *_, snapshot = outcome.outcomes(snapshot, todo, filters)
+                snapshot = outcome.after(snapshot, todo, filters)
             return snapshot
 
         def effect() -> list[str]:

@@ -131,10 +131,8 @@ def changed(
             if first:
                 steps = steps[: steps.index(first.command)]
                 stops += (first,)
-        states = outcome.outcomes(cloud.after, steps, filters)
-        *_, after = cloud.after, *states
         cloud = Changed(
-            after,
+            outcome.after(cloud.after, steps, filters),
             cloud.steps + steps,
             cloud.unknown + planned.unknown,
             stops,

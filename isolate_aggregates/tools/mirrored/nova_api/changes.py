@@ -5,7 +5,13 @@ Repeats ``AggregateAPI`` of ``nova.compute.api``, which is the same in releases
 31 to 34, and the JSON schemas of the requests.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 import re
 
 from isolate_aggregates.aggregates import Aggregate
@@ -20,26 +26,26 @@ _KEY = re.compile(r'[a-zA-Z0-9-_:. ]*')
 def of_aggregate(
     old: Aggregate | None,
     new: Aggregate,
-    others: Collection[Aggregate],
+    others: Callable[[], Iterable[Aggregate]],
     occupied: Collection[str],
 ) -> Iterator[str]:
     """Yield why Nova refuses a change, without full stops.
 
     :param old: The aggregate before the change; None if it is created.
-    :param others: The other aggregates.
+    :param others: Returns the other aggregates, of which there can be many.
     :param occupied: The hosts with servers.
     """
     if old is None or old.name != new.name:
         yield from _name(new.name, is_new=old is None)
         # Nova strips the name of an aggregate that is renamed.
-        if any(new.name.strip() == other.name for other in others):
+        if any(new.name.strip() == other.name for other in others()):
             yield f'there is an aggregate {quoted(new.name)} already'
     yield from _values(old.metadata if old else {}, new.metadata, 'metadata')
     zone, before = zone_of(new), zone_of(old) if old else None
     if zone != before or (old is None and zone is not None):
         yield from _new_zone(zone)
         if zone and old is not None:
-            yield from _moved(old, zone, others, occupied)
+            yield from _moved(old, zone, tuple(others()), occupied)
     if old is not None:
         yield from _hosts(old, new, others, occupied)
 
@@ -131,7 +137,7 @@ def _moved(
 def _hosts(
     old: Aggregate,
     new: Aggregate,
-    others: Iterable[Aggregate],
+    others: Callable[[], Iterable[Aggregate]],
     occupied: Collection[str],
 ) -> Iterator[str]:
     zone = zone_of(new)
@@ -139,7 +145,7 @@ def _hosts(
         return
     for host in sorted(old.hosts ^ new.hosts):
         is_added = host in new.hosts
-        zones = _zones(host, others)
+        zones = _zones(host, others())
         if is_added and zones - {zone}:
             yield _elsewhere({host: zones - {zone}})
         elif host in occupied and zone not in zones:

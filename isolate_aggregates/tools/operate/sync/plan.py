@@ -220,7 +220,8 @@ class _Planner:
                 self._snapshot.index, self._snapshot.domains
             )
         for aggregate in self._snapshot.index:
-            hosts = aggregate.hosts - by_host.keys()
+            # Of keys, "-" would look at all.
+            hosts = aggregate.hosts.difference(by_host)
             if hosts:
                 yield (
                     f'aggregate {aggregate.name}: {_have(hosts)} no compute '
