@@ -128,7 +128,6 @@ class _Formulation:
         self._required = {server.id for server in movables.required}
         self._occupancy = occupancy
         self._closed = frozenset(closed)
-        self._wanted = wanted
         self._program = Program()
         everybody = (*movables.required, *movables.optional)
         # Worse than any number of moves.
