@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud offers, by the Placement simulator."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Iterable, Mapping, Set
 import dataclasses
-import hashlib
 import itertools
-import uuid
+from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
@@ -19,12 +18,6 @@ from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.request.constraints import Objection
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
-
-# Of what the uuids are made that stand for several aggregates.
-_ALIKE = uuid.UUID('b0a6a3a4-8c53-4c43-9d5b-2f9d3e0b7a55')
-
-# The fewest aggregates for which one stands: with fewer, nothing is gained.
-_MANY = 4
 
 
 class Offers:
@@ -42,13 +35,12 @@ class Offers:
             snapshot.traits,
             snapshot.resource_classes,
         )
-        self._found: dict[Hashable, ProviderSet] = {}
+        # By the query without its aggregates.
+        self._found: dict[Hashable, ProviderSet | None] = {}
         # By identity; the questions are kept, so that it stays theirs.
         self._usable: dict[int, tuple[Question, ProviderSet]] = {}
         self._known_nodes: dict[frozenset[str], ProviderSet] = {}
-        self._members = frozenset[str]().union(
-            *{provider.aggregates for provider in snapshot.providers}
-        )
+        self._known_members: dict[frozenset[str], ProviderSet] = {}
         self._aggregates = snapshot.aggregates
 
     @property
@@ -122,96 +114,111 @@ class Offers:
 
     def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
         """Return their compute nodes, numbered as the providers are."""
-        queries = tuple(map(self._short, queries))
-        key = _key(queries)
-        if key not in self._found:
-            is_hopeless = all(map(self._is_hopeless, queries))
-            self._found[key] = 0 if is_hopeless else self._nodes(queries)
-        return self._found[key]
+        nodes = 0
+        for query in queries:
+            allowed, rest = self._apart(query)
+            key = tuple(rest.to_queryparams())
+            if key not in self._found:
+                self._found[key] = self._offered(rest)
+            offered = self._found[key]
+            if offered is None:
+                return 0
+            nodes |= offered & allowed
+        return nodes
 
     def key(self, queries: Iterable[ResourceRequest]) -> Hashable:
         """Return a key; queries with equal keys have equal answers."""
-        return _key(map(self._short, queries))
+        return tuple(
+            (allowed, *rest.to_queryparams())
+            for allowed, rest in map(self._apart, queries)
+        )
 
-    def _is_hopeless(self, query: ResourceRequest) -> bool:
-        """Return whether a query requires a trait that no provider has."""
-        return not query.all_required_traits <= self.index.traits
-
-    def _nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
-        roots = 0
+    def _offered(self, query: ResourceRequest) -> ProviderSet | None:
+        """Return the nodes of a query; None if Placement rejects it."""
         try:
-            for query in queries:
-                roots |= self._simulator.hosts(query)
+            return self._simulator.hosts(query) & self.index.nodes
         except exception.BadQuery:
-            return 0
-        return roots & self.index.nodes
+            return None
 
-    @lazy_property
-    def _alike(self) -> list[tuple[str, frozenset[str]]]:
-        """The aggregates with equal metadata, each with one that has all."""
-        members: dict[Hashable, list[str]] = {}
-        for each in self._aggregates:
-            if each.uuid in self._members:
-                alike = frozenset(each.metadata.items())
-                members.setdefault(alike, []).append(each.uuid)
-        pairs = [
-            (str(uuid.uuid5(_ALIKE, ' '.join(uuids))), frozenset(uuids))
-            for uuids in members.values()
-            if len(uuids) >= _MANY
-        ]
-        for together, uuids in pairs:
-            self.index.unite(together, uuids)
-        return pairs
+    def _apart(
+        self, query: ResourceRequest
+    ) -> tuple[ProviderSet, ResourceRequest]:
+        """Return what its aggregates leave of a query, and the rest of it.
 
-    @lazy_property
-    def _others(self) -> frozenset[str]:
-        """The other aggregates, also those that only Placement has."""
-        return self._members.difference(*(uuids for _, uuids in self._alike))
-
-    def _short(self, query: ResourceRequest) -> ResourceRequest:
-        """Return a query that names one aggregate for all that are alike.
-
-        There can be thousands, which filters mostly forbid together, and the
-        simulator checks each.
+        There can be thousands, but few sets of them. They are part of the
+        query if they decide about more than whole trees.
         """
-        return _forbidding(query, self._shortened)
+        group = query.groups.get('')
+        if group is None:
+            return self.index.nodes, query
+        allowed = self.index.nodes
+        without: dict[str, Any] = {}
+        outside = self._members_of(group.forbidden_aggregates)
+        if not outside & (self.index.sharing | ~self.index.roots):
+            allowed &= ~outside
+            without['forbidden_aggregates'] = frozenset[str]()
+        inside = [self.index.in_any_aggregate(one) for one in group.aggregates]
+        if not self.index.sharing and not any(
+            some & ~self.index.roots for some in inside
+        ):
+            for some in inside:
+                allowed &= some
+            without['aggregates'] = []
+        alone = dataclasses.replace(group, **without)
+        return allowed, dataclasses.replace(
+            query, groups={**query.groups, '': alone}
+        )
 
-    def _shortened(self, forbidden: Set[str]) -> set[str]:
-        if len(forbidden) < 2:
-            return {*forbidden}
-        short = set(self._others & forbidden)
-        for together, uuids in self._alike:
-            some = uuids & forbidden
-            short |= {together} if len(some) == len(uuids) else some
-        return short
+    def _members_of(self, aggregates: Set[str]) -> ProviderSet:
+        """Return the members of at least one of some aggregates."""
+        uuids = frozenset(aggregates)
+        if uuids not in self._known_members:
+            some = [each for each in self._alike if each[0] <= uuids]
+            rest = uuids.difference(*(alike for alike, _ in some))
+            members = self.index.in_any_aggregate(rest)
+            for _, more in some:
+                members |= more
+            self._known_members[uuids] = members
+        return self._known_members[uuids]
+
+    @lazy_property
+    def _alike(self) -> list[tuple[frozenset[str], ProviderSet]]:
+        """The aggregates with equal metadata, with their members.
+
+        Filters decide about them together.
+        """
+        alike: dict[Hashable, list[str]] = {}
+        for each in self._aggregates:
+            key = frozenset(each.metadata.items())
+            alike.setdefault(key, []).append(each.uuid)
+        return [
+            (frozenset(uuids), self.index.in_any_aggregate(uuids))
+            for uuids in alike.values()
+        ]
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
         """Return a query without forbidden aggregates that nothing is in.
 
         There can be thousands, and the simulator checks each.
         """
-        return _forbidding(query, lambda some: set(self._members & some))
+        return dataclasses.replace(
+            query,
+            groups={
+                suffix: dataclasses.replace(
+                    group,
+                    forbidden_aggregates=self._members
+                    & group.forbidden_aggregates,
+                )
+                for suffix, group in query.groups.items()
+            },
+        )
 
-
-def _forbidding(
-    query: ResourceRequest, changed: Callable[[Set[str]], set[str]]
-) -> ResourceRequest:
-    """Return a query with other forbidden aggregates."""
-    return dataclasses.replace(
-        query,
-        groups={
-            suffix: dataclasses.replace(
-                group, forbidden_aggregates=changed(group.forbidden_aggregates)
-            )
-            for suffix, group in query.groups.items()
-        },
-    )
-
-
-def _key(queries: Iterable[ResourceRequest]) -> Hashable:
-    params = [query.to_queryparams() for query in queries]
-    # They can name hundreds of aggregates.
-    return hashlib.sha256(repr(params).encode()).digest()
+    @lazy_property
+    def _members(self) -> frozenset[str]:
+        """The aggregates in Placement that have members."""
+        return frozenset[str]().union(
+            *{provider.aggregates for provider in self.index.providers}
+        )
 
 
 def _offered_by(snapshot: Snapshot) -> object:

@@ -8,7 +8,7 @@ For every request that Nova can express, the query string equals that of Nova's
 own ``ResourceRequest.to_querystring()``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 import dataclasses
 from urllib import parse
 
@@ -41,7 +41,7 @@ class RequestGroup:
     any_traits: list[frozenset[str]] = dataclasses.field(default_factory=list)
     forbidden_traits: set[str] = dataclasses.field(default_factory=set)
     aggregates: list[frozenset[str]] = dataclasses.field(default_factory=list)
-    forbidden_aggregates: set[str] = dataclasses.field(default_factory=set)
+    forbidden_aggregates: Set[str] = dataclasses.field(default_factory=set)
     in_tree: str | None = None
 
     def __post_init__(self) -> None:

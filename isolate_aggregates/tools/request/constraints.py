@@ -117,7 +117,12 @@ def add(
     if required or forbidden:
         group = request.group()
         group.aggregates.extend(required)
-        group.forbidden_aggregates.update(forbidden)
+        # Not a copy: thousands may be forbidden, the same for many requests.
+        group.forbidden_aggregates = (
+            group.forbidden_aggregates | frozenset(forbidden)
+            if group.forbidden_aggregates
+            else frozenset(forbidden)
+        )
     if provider := tree(destination):
         request.group().in_tree = provider
 

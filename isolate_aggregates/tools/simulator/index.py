@@ -138,10 +138,6 @@ class ProviderIndex:
         """
         return self._in_aggregate.any_of(aggregates)
 
-    def unite(self, aggregate: str, aggregates: Iterable[str]) -> None:
-        """Add an aggregate with the members of others."""
-        self._in_aggregate.unite(aggregate, aggregates)
-
     def set_of(self, numbers: Iterable[int]) -> ProviderSet:
         """Return provider numbers, in any order, as a set."""
         numbers = list(numbers)
@@ -274,10 +270,6 @@ class Groups:
             together |= self._large.get(key, 0)
             numbers += self._small.get(key, ())
         return together | self._index.set_of(numbers) if numbers else together
-
-    def unite(self, key: str, keys: Iterable[str]) -> None:
-        """Add a set with the members of others."""
-        self._large[key] = self.any_of(keys)
 
 
 class Stock:
