@@ -120,11 +120,16 @@ def test_the_larger_size_of_a_server_in_two_places_counts():
     assert peaks.vcpus == Peak(9, as_text(30))
 
 
+def test_a_size_that_is_known_in_one_of_two_places_counts():
+    twice = [Stay(10, 40, 's', 'a'), Stay(20, 40, 's', 'b', cores=1)]
+    assert days.peaks(twice, SIZES, 0, 50).vcpus == Peak(1, as_text(20))
+
+
 def test_days_on_which_servers_could_run_and_did_not():
-    could = {'a': [Span(DAY - 1, DAY + 1)], 'b': []}
-    assert list(days.host_days([], could, [], 0, 3 * DAY)) == [
-        HostDay('a', as_day(0), True, 0, 0),
-        HostDay('a', as_day(DAY), True, 0, 0),
+    could = {'a': [Span(86_399, 86_401)], 'b': []}
+    assert list(days.host_days([], could, [], 0, 3 * 86_400)) == [
+        HostDay('a', '1970-01-01', True, 0, 0),
+        HostDay('a', '1970-01-02', True, 0, 0),
     ]
 
 
@@ -158,6 +163,99 @@ def test_only_what_is_left_out_is_counted(most, said):
 def test_nothing_is_said_if_all_is_known():
     subject = Subject('project', 'p', 'p')
     assert not list(shown.gaps(Ledger(subject, 0, 1, (), {}, (), {}), None))
+
+
+@pytest.mark.parametrize(
+    ('kind', 'could'), [('project', None), ('aggregate', False)]
+)
+def test_projects_have_no_hosts_of_their_own(kind, could):
+    stays = [Stay(0, 1, 's', 'a')]
+    ledger = Ledger(Subject(kind, 'x', 'x'), 0, 1, stays, {}, (), {})
+    assert [day.could for day in ledger.days] == [could]
+
+
+@pytest.mark.parametrize(
+    ('host', 'cores', 'said'),
+    [
+        (
+            'b',
+            None,
+            [
+                'Most hosts at a time: 1, first at 1970-01-01T00:00:00Z.',
+                'Most sockets at a time: 1, first at 1970-01-01T00:00:00Z.',
+                'Most cores at a time: 0, first at 1970-01-01T00:00:00Z, and '
+                'those of 1 host whose number is not known.',
+                'Most servers at a time: 1, first at 1970-01-01T00:00:00Z.',
+                'Most VCPUs at a time: 0, first at 1970-01-01T00:00:00Z, and '
+                'those of 1 server whose number is not known.',
+            ],
+        ),
+        (None, None, ['No servers ran.']),
+    ],
+)
+def test_the_peaks_are_told(host, cores, said):
+    stays = [Stay(0, 1, 's', host, cores=cores)] if host else []
+    ledger = Ledger(Subject('project', 'p', 'p'), 0, 1, stays, {}, (), SIZES)
+    first, *lines, last = shown.lines(ledger, list(ledger.days))
+    assert first == (
+        'Ledger of project p from 1970-01-01T00:00:00Z to '
+        '1970-01-01T00:00:01Z.'
+    )
+    assert lines == said
+    assert last == f'Host days: {len(stays)} on which servers ran.'
+
+
+@pytest.mark.parametrize(
+    ('more', 'exact'),
+    [({}, 'yes'), ({'start_by': 2}, 'no'), ({'end_from': 2}, 'no')],
+)
+def test_a_stay_is_exact_if_both_ends_are(more, exact):
+    assert shown.stay_row(Stay(1, 3, 's', 'a', **more))[-1] == exact
+
+
+@pytest.mark.parametrize(
+    ('kind', 'keys', 'has_key'),
+    [
+        ('lock', frozenset({'l'}), True),
+        ('lock', None, None),
+        ('project', frozenset({'l'}), None),
+    ],
+)
+def test_only_the_ledger_of_a_lock_tells_of_keys(kind, keys, has_key):
+    stay = Stay(0, None, 's', 'a', keys=keys)
+    ledger = Ledger(Subject(kind, 'l', 'l'), 0, 1, [stay], {}, (), {})
+    [shown_stay] = shown.document(ledger, (), None).stays
+    assert shown_stay.has_key is has_key
+    assert shown_stay.from_ == '1970-01-01T00:00:00Z'
+
+
+@pytest.mark.parametrize(
+    ('has_nova', 'kind', 'what'),
+    [
+        (
+            True,
+            'lock',
+            'locks and memberships, and of servers that Nova has archived or '
+            'whose actions were purged',
+        ),
+        (
+            True,
+            'project',
+            'servers that Nova has archived or whose actions were purged',
+        ),
+        (False, 'lock', 'locks, memberships and servers'),
+        (False, 'project', 'servers'),
+    ],
+)
+def test_what_is_not_known_depends_on_what_was_read(has_nova, kind, what):
+    gap = Span(0, 1)
+    subject = Subject(kind, 'x', 'x')
+    ledger = Ledger(subject, 0, 1, (), {}, [gap], {}, has_nova=has_nova)
+    _, sentence = shown.gaps(ledger, None)
+    assert sentence == (
+        '  between 1970-01-01T00:00:00Z and 1970-01-01T00:00:01Z, there is '
+        f'no record of {what}.'
+    )
 
 
 def test_only_days_on_which_servers_certainly_could_run_are_counted():

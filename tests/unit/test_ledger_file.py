@@ -140,6 +140,37 @@ def test_a_pause_of_the_program_is_a_gap(path, write, clock):
     assert {s.host for s in record.stays} == {'a'}
 
 
+@pytest.mark.parametrize('two', [state(one='a'), state(one='b')])
+@pytest.mark.parametrize(('late', 'gaps'), [(0, 0), (1, 1)])
+def test_a_look_may_be_late_by_an_interval(
+    path, write, clock, two, late, gaps
+):
+    writer = write(state(one='a'))
+    clock.now += MINUTE + late
+    writer.look(two)
+    writer.close()
+    looks = read(path).looks
+    assert len(looks) == 1 + gaps
+    assert len(history.gaps_between(looks, 10**6, clock.now)) == gaps
+
+
+@pytest.mark.parametrize(
+    ('looks', 'gaps'),
+    [
+        ([], [(0, 9)]),
+        ([(2, 4)], [(0, 2), (4, 9)]),
+        ([(5, 7), (0, 4)], [(4, 5), (7, 9)]),
+        ([(0, 4), (2, 3), (4, 9)], []),
+        ([(-5, 20)], []),
+        ([(12, 20)], [(0, 9)]),
+        ([(3, None)], [(0, 3), (3, 9)]),
+    ],
+)
+def test_the_gaps_between_looks(looks, gaps):
+    found = history.gaps_between([Span(*look) for look in looks], 0, 9)
+    assert found == [Span(*gap) for gap in gaps]
+
+
 def test_hosts_are_usable_from_the_look_before_to_that_after(path, write):
     write(state(['a']), state(['a', 'b']), state(['a'])).close()
     t = 10**6
@@ -244,6 +275,62 @@ def test_a_crash_after_the_rename_of_a_rotation(path, write):
     write(state(one='b')).close()
     record = read(path)
     assert (record.problems, record.lines) == ([], 3)
+
+
+@pytest.mark.parametrize(
+    ('text', 'last'),
+    [
+        (b'', (None, True)),
+        (b'a', (b'a', False)),
+        (b'a\n', (b'a', True)),
+        (b'a\nbc', (b'bc', False)),
+        (b'a\nbc\n', (b'bc', True)),
+        (b'\nbc', (b'bc', False)),
+    ],
+)
+def test_the_last_line_of_a_file(path, text, last):
+    path.write_bytes(text)
+    assert chain._last_line(path) == last
+
+
+def test_the_end_of_a_ledger_is_that_of_the_newest_file_with_a_line(
+    path, write
+):
+    write(state(one='a'), state(one='b')).close()
+    last = path.read_bytes().splitlines()[-1]
+    path.rename(chain.rotated(path))
+    path.touch()
+    assert chain.tail(path) == chain.Tail(chain.digest(last), 2)
+
+
+@pytest.mark.parametrize(
+    ('text', 'number'),
+    [
+        ('{"line":1}\n{"li', 1),
+        ('{"li', 0),
+        ('{"line":3}\n{}\n{"li', 3),
+    ],
+)
+def test_the_number_of_the_last_whole_line(path, text, number):
+    path.write_text(text)
+    tail = chain.tail(path)
+    assert (tail.number, tail.is_broken) == (number, True)
+
+
+@pytest.mark.parametrize(('more', 'files'), [(0, 2), (1, 1)])
+def test_a_file_of_its_size_is_full(path, write, more, files):
+    write(state(one='a')).close()
+    size = path.stat().st_size + more
+    path.unlink()
+    write(state(one='a'), state(one='b'), size=size).close()
+    assert len(chain.files(path)) == files
+
+
+@pytest.mark.parametrize('keys', [None, (), (LOCK,)])
+def test_keys_that_are_not_known_stay_so(path, write, keys):
+    write(State(servers={'one': on('a', keys=keys)})).close()
+    [stay] = read(path).stays
+    assert stay.keys == (None if keys is None else frozenset(keys))
 
 
 @pytest.mark.parametrize('done', [0, 1, 50])

@@ -6,17 +6,25 @@ import types
 
 import pytest
 
-from isolate_aggregates.request import Flavor
+from isolate_aggregates import exception
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_provider,
+)
 from isolate_aggregates.tools.compute.past import (
     Action,
     Event,
     Migration,
     PastServer,
+    Processors,
 )
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.ledger import ledger, nova_records, reading
 from isolate_aggregates.tools.ledger.ledger import Subject
-from isolate_aggregates.tools.ledger.stays import Stay
+from isolate_aggregates.tools.ledger.state import HostState, Placement, State
+from isolate_aggregates.tools.ledger.stays import Span, Stay
 
 BUILD = 'compute__do_build_and_run_instance'
 LIVE = 'compute_post_live_migration_at_destination'
@@ -179,6 +187,39 @@ def test_the_flavor_before_a_resize_is_found_or_unknown():
     assert [stay.flavor for stay in result.stays] == ['small', 'large']
 
 
+def test_a_move_to_the_same_host_is_no_new_stay():
+    move = ('migrate', 20, done('compute_finish_resize', 'a', 22, 24))
+    result = records(past(launched=23), [CREATE, move])
+    assert stays(result) == [('a', 13, None, None, None)]
+    # With another flavor, it is one.
+    resize = ('resize', 20, *move[2:])
+    result = records(past(launched=23), [CREATE, resize], [resized()])
+    assert stays(result) == [
+        ('a', 13, None, None, 23),
+        ('a', 23, None, None, None),
+    ]
+
+
+def test_what_is_rebuilt_where_it_was_stays_there():
+    """Also if Nova goes on with it in the same action."""
+    rebuild = 'compute_rebuild_instance'
+    events = done(rebuild, 'a', 20, 22), done(rebuild, 'b', 30, 32)
+    result = records(past('b'), [CREATE, ('rebuild', 20, *events)])
+    assert stays(result) == [
+        ('a', 12, None, None, 32),
+        ('b', 32, None, None, None),
+    ]
+
+
+def test_an_event_without_an_end_or_a_host_moves_nothing():
+    events = Event(LIVE, 'c', 20, None, True), done(LIVE, None, 21)
+    move = ('live-migration', 20, *events, done(LIVE, 'b', 25, 30))
+    assert stays(records(past('b'), [CREATE, move])) == [
+        ('a', 12, None, None, 25),
+        ('b', 25, None, None, None),
+    ]
+
+
 def test_a_cold_migration_keeps_the_flavor():
     move = ('migrate', 20, done('compute_finish_resize', 'b', 22, 24))
     result = records(past('b', launched=23), [CREATE, move])
@@ -189,7 +230,11 @@ def test_the_flavor_of_a_resize_that_was_reverted():
     event = done('compute_finish_revert_resize', 'a', 40)
     back = ('revertResize', 40, event)
     server, migrations = past(launched=23), [resized('reverted')]
-    flavors = nova_records.flavors_of([(server, migrations)])
+    others = [
+        (past(), []),
+        (past(), [dataclasses.replace(resized(), kind='x')]),
+    ]
+    flavors = nova_records.flavors_of([*others, (server, migrations)])
     assert flavors == {1: LARGE}
     result = records(
         server, [CREATE, RESIZE, back], migrations, {**flavors, 2: SMALL}
@@ -210,6 +255,17 @@ def test_actions_are_read_of_what_changed_in_the_period(
 ):
     server = past(launched=launched, updated=updated)
     assert nova_records.needs_actions(server, [], 50) is expected
+
+
+@pytest.mark.parametrize(
+    ('host', 'migrations', 'expected'),
+    [('a', [], True), (None, [], False), (None, [resized()], True)],
+)
+def test_actions_are_read_of_what_has_a_host_but_was_never_launched(
+    host, migrations, expected
+):
+    server = past(host, launched=None, updated=49)
+    assert nova_records.needs_actions(server, migrations, 50) is expected
 
 
 @pytest.mark.parametrize(
@@ -234,19 +290,238 @@ def test_a_start_that_is_not_known_to_the_second_stays_so_in_a_period(
 
 
 @pytest.mark.parametrize(
+    ('nova', 'kept'),
+    [
+        (Stay(10, 20, 's', 'a'), False),
+        (Stay(10, 20, 's', 'b'), True),
+        (Stay(10, 15, 's', 'a'), True),
+        (Stay(16, 20, 's', 'a'), True),
+        (Stay(10, 16, 's', 'a'), False),
+        (Stay(15, 20, 's', 'a'), False),
+    ],
+)
+@pytest.mark.parametrize(
+    'times',
+    [
+        # Of what starts and ends at one look, only a second is certain.
+        (13, 17, 15, 15),
+        (15, 15, None, None),
+        (15, 16, None, None),
+    ],
+)
+def test_what_nova_does_not_know_is_taken_from_the_file(nova, kept, times):
+    start, end, start_by, end_from = times
+    recorded = Stay(start, end, 's', 'a', start_by=start_by, end_from=end_from)
+    file = types.SimpleNamespace(
+        stays=[Stay(1, 2, 'early', 'a'), recorded, Stay(5, None, 't', 'b')]
+    )
+    stays, gaps = ledger.from_file(file, {'s': [nova]}, 10, 20)
+    assert [stay.server for stay in stays] == ['s'] * kept + ['t']
+    assert (
+        gaps
+        == [
+            'server s: the ledger file saw it on host a at '
+            '1970-01-01T00:00:15Z, of which Nova keeps no record'
+        ]
+        * kept
+    )
+
+
+@pytest.mark.parametrize(
+    ('kind', 'servers'),
+    [('project', ['a', 'b']), ('lock', ['a', 'b']), ('aggregate', ['a'])],
+)
+def test_of_an_aggregate_only_stays_on_its_hosts_count(kind, servers):
+    made = ledger.make(
+        Subject(kind, 'x', 'x'),
+        (10, 20),
+        [Stay(12, 13, 'b', 'b'), Stay(11, 12, 'a', 'a'), Stay(1, 9, 'c', 'a')],
+        {'a': [Span(1, 11)], 'old': [Span(1, 9)]},
+        [Span(10, 20)],
+        *({}, (), (), True),
+    )
+    assert [stay.server for stay in made.stays] == servers
+    assert made.could == {'a': [Span(1, 11)]}
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'project', 'keys', 'counts'),
+    [
+        ('project', 'x', 'x', (), True),
+        ('project', 'x', 'y', ('x',), False),
+        ('aggregate', 'x', 'y', (), True),
+        ('lock', 'x', 'x', ('x', 'y'), True),
+        ('lock', 'x', 'x', ('y',), False),
+        ('lock', 'x', 'x', None, True),
+    ],
+)
+def test_the_servers_of_a_subject(kind, name, project, keys, counts):
+    subject = Subject(kind, name, name)
+    placement = Placement('a', project, None, None, keys, None)
+    assert subject.counts(placement) is counts
+    stay = Stay(
+        1,
+        2,
+        's',
+        'a',
+        project,
+        keys=None if keys is None else frozenset(keys),
+    )
+    assert subject.counts_stay(stay) is counts
+
+
+@pytest.fixture
+def read_stays(monkeypatch):
+    """Read the stays of some servers after second 100."""
+
+    def read(pasts, of=lambda *_: NO_KEYS, has_locks=False, recorded=()):
+        keys = types.SimpleNamespace(has_locks=has_locks, of=of)
+        monkeypatch.setattr(reading.nova_past, 'migrations', lambda *_: [])
+        monkeypatch.setattr(reading.nova_past, 'servers', lambda *_: pasts)
+        monkeypatch.setattr(reading, 'out_of_reach', lambda *_: ())
+        nova = types.SimpleNamespace(direct=None, for_servers=None)
+        found = reading.NovaStays(nova, keys, 100, lambda _: True, recorded)
+        found.read(NOW)
+        return found
+
+    return read
+
+
+@pytest.mark.parametrize(
     ('terminated', 'in_period'), [(None, True), (101, True), (100, False)]
 )
 @pytest.mark.parametrize('recorded', [(), {'s'}])
 def test_stays_in_the_period_count_and_those_on_file_are_known(
-    monkeypatch, terminated, in_period, recorded
+    read_stays, terminated, in_period, recorded
 ):
     server = past(terminated=terminated, is_deleted=terminated is not None)
-    keys = types.SimpleNamespace(has_locks=False, of=lambda *_: NO_KEYS)
-    monkeypatch.setattr(reading.nova_past, 'migrations', lambda *_: [])
-    monkeypatch.setattr(reading.nova_past, 'servers', lambda *_: [server])
-    monkeypatch.setattr(reading, 'out_of_reach', lambda *_: ())
-    nova = types.SimpleNamespace(direct=None, for_servers=None)
-    found = reading.NovaStays(nova, keys, 100, lambda _: True, recorded)
-    found.read(NOW)
+    found = read_stays([server], recorded=recorded)
     assert [stay.host for stay in found.stays] == ['a'] * in_period
     assert found.known.keys() == set(recorded)
+
+
+@pytest.mark.parametrize(
+    ('has_locks', 'keys', 'gaps'),
+    [
+        (True, None, ['whether 2 servers had the key, all of which count: ']),
+        (True, NO_KEYS, []),
+        (False, None, []),
+    ],
+)
+def test_servers_whose_key_is_not_known_are_counted(
+    read_stays, has_locks, keys, gaps
+):
+    pasts = [
+        dataclasses.replace(
+            each, server=dataclasses.replace(each.server, id=i)
+        )
+        for i, each in (('s', past()), ('t', past()), ('u', past(None)))
+    ]
+    found = read_stays(pasts, lambda *_: keys, has_locks)
+    assert [
+        gap[: len(said)] for gap, said in zip(found.gaps, gaps, strict=True)
+    ] == gaps
+
+
+@pytest.mark.parametrize(
+    ('names', 'moved'),
+    [(['create', 'stop'], False), (['create', 'resize'], True), (None, True)],
+)
+def test_the_events_of_a_server_that_may_have_moved_are_read(
+    read_stays, monkeypatch, names, moved
+):
+    def actions(nova, server):
+        if names is None:
+            raise exception.ServiceNotFound('Nova', None, 'answered 404.')
+        return [Action(name, name, 10) for name in names]
+
+    asked = []
+    monkeypatch.setattr(reading.nova_past, 'actions', actions)
+    monkeypatch.setattr(
+        reading.nova_past,
+        'events',
+        lambda nova, server, action: asked.append(action.name) or [],
+    )
+    found = read_stays([past(updated=100)])
+    assert [stay.start for stay in found.stays] == [12]
+    assert asked == (names or []) * moved
+    # What was archived meanwhile is said.
+    assert bool(found.gaps) is (names is None)
+
+
+def test_the_stays_of_many_servers_are_read_in_batches(
+    read_stays, monkeypatch
+):
+    monkeypatch.setattr(reading, '_TOGETHER', 2)
+    monkeypatch.setattr(reading.nova_past, 'actions', lambda *_: [])
+    pasts = [
+        dataclasses.replace(
+            past(updated=updated),
+            server=Server(str(n), 's', 'p', 'ACTIVE', 'a'),
+        )
+        for n, updated in enumerate([1, 100] * 3)
+    ]
+    found = read_stays(pasts)
+    assert sorted(stay.server for stay in found.stays) == [*'012345']
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """A live cloud, as far as a look at it asks."""
+    direct = types.SimpleNamespace(endpoint='http://nova')
+    nova = types.SimpleNamespace(direct=direct, for_servers='2.1')
+    names = {'s': {'y', 'x'}, 't': None}
+    keys = types.SimpleNamespace(of=lambda server, flavor: names[server.id])
+    monkeypatch.setattr(reading, 'Keys', lambda *_: keys)
+    monkeypatch.setattr(reading, 'live_state', lambda _: State())
+    monkeypatch.setattr(reading, 'out_of_reach', lambda *_: ())
+    return types.SimpleNamespace(nova=nova, glance=None)
+
+
+def test_a_look_records_each_server_that_has_a_host(live, monkeypatch):
+    unknown = Server('t', 'name', 'project', 'ACTIVE', 'b')
+    pasts = [past(None), past(), dataclasses.replace(past(), server=unknown)]
+    monkeypatch.setattr(reading.nova_past, 'living', lambda _: pasts)
+    assert reading.look(live, None).servers == {
+        's': Placement('a', 'project', 'large', 8, ('x', 'y'), 12),
+        't': Placement('b', 'project', None, None, None, 12),
+    }
+
+
+def test_without_some_cells_nothing_is_recorded(live, monkeypatch):
+    monkeypatch.setattr(reading, 'out_of_reach', lambda *_: ('s',))
+    with pytest.raises(exception.ServiceError, match='show 1 server of cells'):
+        reading.look(live, None)
+
+
+def test_a_host_is_recorded_with_its_size_and_the_traits_of_locks(monkeypatch):
+    """Nova and Placement may not know the same hosts."""
+    monkeypatch.setattr(
+        reading.nova_past,
+        'processors',
+        lambda _: [Processors('a', 2, 32), Processors('c', 1, None)],
+    )
+    lock = make_aggregate('win', {'trait:CUSTOM_X': 'required'})
+    roots = [
+        make_provider('storage', traits=['CUSTOM_X']),
+        make_compute_node('b', traits=['CUSTOM_X', 'CUSTOM_Y']),
+        make_compute_node('a', traits=['CUSTOM_Y']),
+        make_compute_node('a', traits=['CUSTOM_X']),
+        make_compute_node('a', traits=[]),
+    ]
+    assert reading._hosts(None, [lock], roots) == {
+        'a': HostState(2, 32, ('CUSTOM_X',)),
+        'b': HostState(None, None, ('CUSTOM_X',)),
+        'c': HostState(1, None, ()),
+    }
+
+
+def test_an_image_is_looked_for_in_a_list_that_is_read_once():
+    old, new = Image('old', '1'), Image('new', '2')
+    lists = []
+    glance = types.SimpleNamespace(
+        images=lambda: lists.append(1) or [old], image=lambda number: new
+    )
+    image = reading.images_of(types.SimpleNamespace(glance=glance))
+    assert [image('1'), image('2'), image('1')] == [old, new, old]
+    assert lists == [1]

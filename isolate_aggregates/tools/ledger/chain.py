@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import dataclasses
 import hashlib
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -17,8 +18,8 @@ from typing import Any
 
 from isolate_aggregates.tools import errors as tools_errors
 
-# Lines are read in pieces, so that the last one is found quickly.
-_PIECE = 2**16
+# Looks that are more than so many intervals apart leave a gap between them.
+LATE = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,19 +117,13 @@ def tail(path: pathlib.Path) -> Tail:
 
 def _last_line(path: pathlib.Path) -> tuple[bytes | None, bool]:
     """Return the last line, and whether it has an end."""
-    text = b''
     with open(path, 'rb') as stream:
-        position = stream.seek(0, os.SEEK_END)
-        while position:
-            size = min(_PIECE, position)
-            position = stream.seek(position - size)
-            text = stream.read(size) + text
-            if b'\n' in text[:-1]:
-                break
-    if not text:
-        return None, True
-    is_whole = text.endswith(b'\n')
-    return text.removesuffix(b'\n').rpartition(b'\n')[2], is_whole
+        if not os.fstat(stream.fileno()).st_size:
+            return None, True
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            is_whole = text[-1:] == b'\n'
+            end = len(text) - is_whole
+            return text[text.rfind(b'\n', 0, end) + 1 : end], is_whole
 
 
 def _decoded(text: bytes) -> dict[str, Any] | None:

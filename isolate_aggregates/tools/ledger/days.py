@@ -14,7 +14,7 @@ from isolate_aggregates.tools.ledger.times import as_day, as_text
 
 Number = Annotated[int | None, 'Null if unknown.']
 
-DAY = 24 * 60 * 60
+DAY = 86_400
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,23 +106,20 @@ def _days_of(
 
     def apply() -> Stay:
         nonlocal cores
-        _, starts, stay = events.popleft()
-        _count(active, stay.server, 1 if starts else -1)
-        cores += (stay.cores or 0) * (1 if starts else -1)
+        _, step, stay = events.popleft()
+        _count(active, stay.server, step)
+        cores += (stay.cores or 0) * step
         return stay
 
     for day in range(since - since % DAY, until, DAY):
         start, end = max(day, since), min(day + DAY, until)
         # What ended as the day began did not run on it.
-        while events and events[0][:2] <= (start, False):
+        while events and events[0][:2] <= (start, -1):
             apply()
         servers, most = set(active), cores
         while events and events[0][0] < end:
-            starts = events[0][1]
-            stay = apply()
-            if starts:
-                servers.add(stay.server)
-                most = max(most, cores)
+            servers.add(apply().server)
+            most = max(most, cores)
         open_that_day = any(span.overlaps(start, end) for span in could)
         possible: bool | None = open_that_day
         if not possible and any(s.overlaps(start, end) for s in unknown):
@@ -159,19 +156,22 @@ def peaks(
         sums[what] -= amount or 0
         unknown[what] -= amount is None
 
-    for number, (time, starts, stay) in enumerate(events):
-        if _count(servers, stay.server, 1 if starts else -1):
+    for number, (time, step, stay) in enumerate(events):
+        starts = step == 1
+        if _count(servers, stay.server, step):
             if starts:
                 count('vcpus', stay.server, stay.cores)
             else:
                 discount('vcpus', stay.server)
-        elif starts and (stay.cores or 0) > (
-            amounts['vcpus'][stay.server] or 0
+        elif (
+            starts
+            and stay.cores is not None
+            and stay.cores > (amounts['vcpus'][stay.server] or 0)
         ):
             # It may be on two hosts at once, as only one of them is known.
             discount('vcpus', stay.server)
             count('vcpus', stay.server, stay.cores)
-        if _count(hosts, stay.host, 1 if starts else -1):
+        if _count(hosts, stay.host, step):
             size = sizes.get(stay.host, HostSize())
             for what in ('sockets', 'cores'):
                 if starts:
@@ -206,18 +206,21 @@ def _count(numbers: dict[str, int], what: str, step: int) -> bool:
         numbers[what] = number
     else:
         del numbers[what]
-    return number == (1 if step > 0 else 0)
+    return number == max(step, 0)
 
 
 def _events(
     stays: Iterable[Stay], since: int, until: int
-) -> list[tuple[int, bool, Stay]]:
-    """Return starts and ends in a period; at one second, ends come first."""
-    events: list[tuple[int, bool, Stay]] = []
+) -> list[tuple[int, int, Stay]]:
+    """Return starts and ends in a period; at one second, ends come first.
+
+    A start counts 1, and an end -1.
+    """
+    events: list[tuple[int, int, Stay]] = []
     for stay in stays:
         start = max(stay.start, since)
         end = until if stay.end is None else min(stay.end, until)
         if start < end:
-            events += [(start, True, stay), (end, False, stay)]
+            events += [(start, 1, stay), (end, -1, stay)]
     events.sort(key=lambda event: event[:2])
     return events

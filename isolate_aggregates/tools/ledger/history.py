@@ -15,9 +15,6 @@ from isolate_aggregates.tools.ledger.state import Placement, State
 from isolate_aggregates.tools.ledger.stays import Span, Stay
 from isolate_aggregates.tools.ledger.times import as_seconds
 
-# Looks that are this many intervals apart leave a gap between them.
-_LATE = 2
-
 
 @dataclasses.dataclass
 class History:
@@ -125,7 +122,7 @@ class _Reader:
                 raise ValueError
             time, number = as_seconds(document['time']), int(document['line'])
             before = document['before'] and as_seconds(document['before'])
-            late = _LATE * int(document['interval'])
+            late = chain.LATE * int(document['interval'])
             last, is_full = document['last'], bool(document['full'])
             State().change(document)
         except (LookupError, TypeError, ValueError, AttributeError):

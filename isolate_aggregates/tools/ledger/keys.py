@@ -18,7 +18,7 @@ from isolate_aggregates.tools.request import Request
 from isolate_aggregates.tools.server_images import ServerImage, ServerImages
 
 # The most kinds of servers to remember.
-_MOST = 2**14
+_MOST = 16_384
 
 
 @dataclasses.dataclass(frozen=True)

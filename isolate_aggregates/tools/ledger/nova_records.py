@@ -297,8 +297,6 @@ def _stays(
             after = stays[-1] if stays else None
             if (
                 after
-                and following
-                and following.host
                 and after.host == stay.host
                 and after.flavor == stay.flavor
                 and stay.end == after.start

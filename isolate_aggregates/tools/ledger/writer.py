@@ -21,7 +21,7 @@ from isolate_aggregates.tools.ledger.state import State
 from isolate_aggregates.tools.ledger.times import as_text
 
 # Bytes of a file before the next one begins.
-_SIZE = 64 * 2**20
+_SIZE = 67_108_864
 # Seconds after which a line is written even if nothing has changed.
 QUIET = 3600
 
@@ -101,7 +101,7 @@ class LedgerWriter:
         now = int(self._clock())
         changes = state.changes(self._state)
         pause = None if self._looked is None else now - self._looked
-        is_late = pause is not None and pause > 2 * self._interval
+        is_late = pause is not None and pause > chain.LATE * self._interval
         if (
             changes
             or self._state is None
@@ -121,13 +121,16 @@ class LedgerWriter:
             self._is_closed = True
             try:
                 if self._state is not None and self._looked != self._written:
-                    looked = int(self._looked or 0)
-                    self._append(looked, False, self._state, {})
+                    self._append(self._looked, False, self._state, {})
             finally:
                 os.close(self._lock)
 
     def _append(
-        self, now: int, is_full: bool, state: State, changes: dict[str, Any]
+        self,
+        now: int | None,
+        is_full: bool,
+        state: State,
+        changes: dict[str, Any],
     ) -> None:
         try:
             if not is_full and self._rotates():
@@ -159,9 +162,7 @@ class LedgerWriter:
         return True
 
     def _error(self, exc: OSError) -> tools_errors.LedgerError:
-        return tools_errors.LedgerError(
-            str(self._path), f'{exc.strerror or exc}'
-        )
+        return tools_errors.LedgerError(str(self._path), f'{exc.strerror}')
 
 
 def _write(path: pathlib.Path, line: bytes, is_broken: bool) -> None:
