@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 import itertools
 from operator import is_not
+from typing import NamedTuple
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.advice.commands import Commands
@@ -98,6 +99,17 @@ def _traits(query: ResourceRequest) -> frozenset[str]:
     )
 
 
+class Use(NamedTuple):
+    """The compute nodes that servers may use, of those of repairs.
+
+    :param elsewhere: Whether they could use others.
+    """
+
+    was: ProviderSet
+    now: ProviderSet
+    elsewhere: bool
+
+
 class Shares:
     """Puts down what servers gain and lose to the repairs, in one world.
 
@@ -116,6 +128,11 @@ class Shares:
         self._of_host = {
             host: todo for todo, some in hosts.items() for host in some
         }
+        self._here = before.index.set_of(
+            number
+            for host, number in before.index.hosts
+            if host in self._of_host
+        )
         nodes: dict[Commands, list[int]] = {todo: [] for todo in hosts}
         for host, number in before.index.hosts:
             if host in self._of_host:
@@ -124,11 +141,15 @@ class Shares:
             todo: before.index.set_of(some) for todo, some in nodes.items()
         }
 
-    def of(
-        self, old: Question | None, new: Question | None
-    ) -> dict[Commands, tuple[set[str], set[str]]]:
-        """Return the hosts that servers gain and lose by each repair."""
+    def use(self, old: Question | None, new: Question | None) -> Use:
+        """Return what servers use, and will use, of the hosts of repairs."""
         was, now = self._before.usable(old), self._after.usable(new)
+        here = self._here
+        return Use(was & here, now & here, bool(was & ~here))
+
+    def of(self, use: Use) -> dict[Commands, tuple[set[str], set[str]]]:
+        """Return the hosts that servers gain and lose by each repair."""
+        was, now, _ = use
         before, after = (
             {index.host_of[number] for number in index.members(nodes)}
             for index, nodes in (
@@ -143,13 +164,11 @@ class Shares:
                     shares.setdefault(todo, (set(), set()))[place].add(host)
         return shares
 
-    def strands(
-        self, todo: Commands, old: Question | None, new: Question | None
-    ) -> bool:
+    def strands(self, todo: Commands, use: Use) -> bool:
         """Return whether servers had hosts, and lose all by a repair."""
-        had, has = self._before.usable(old), self._after.usable(new)
         here = self.nodes[todo]
-        return bool(had and not has & here and not had & ~here)
+        had = use.was and not use.elsewhere
+        return bool(had and not use.now & here and not use.was & ~here)
 
     def _around(self, changed: ProviderSet, some: ProviderSet) -> ProviderSet:
         """Return those of some nodes on a host that has a changed one."""

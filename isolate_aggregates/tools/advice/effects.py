@@ -22,11 +22,12 @@ from isolate_aggregates.tools.advice.openings import (
 )
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.answers import deciding, scope
-from isolate_aggregates.tools.answers.deciding import Question, Questions
+from isolate_aggregates.tools.answers.deciding import Questions
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.simulator.index import ProviderSet
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
@@ -161,9 +162,9 @@ class Effects:
         known = [offers.traits for offers in itertools.chain(*worlds)]
         traits = known[0].union(*known) - known[0].intersection(*known)
         questions = Questions(after, self.pipeline, self._requests)
-        gains: _Gains = {todo: {} for todo in repairs.hosts}
-        losses: _Gains = {todo: {} for todo in repairs.hosts}
-        stranded: dict[Commands, set[Asker]] = {t: set() for t in gains}
+        # Most servers use the same of the hosts that matter.
+        alike: dict[tuple[str | None, tuple[at_once.Use, ...]], list[Asker]]
+        alike = {}
         for flavor, image, project in itertools.product(
             scope.flavors(before),
             tuple(scope.images(before, self.pipeline)),
@@ -173,20 +174,29 @@ class Effects:
             new = questions.of(flavor, image, project)
             if not at_once.is_local(old, new, traits):
                 return {}
-            asker = Asker(flavor.name, image.name if image else None, project)
-            moves = [each.of(old, new) for each in shares]
+            uses = tuple(each.use(old, new) for each in shares)
+            alike.setdefault((project, uses), []).append(
+                Asker(flavor.name, image.name if image else None, project)
+            )
+        gains: _Gains = {todo: {} for todo in repairs.hosts}
+        losses: _Gains = {todo: {} for todo in repairs.hosts}
+        stranded: dict[Commands, list[Asker]] = {todo: [] for todo in gains}
+        for (project, uses), askers in alike.items():
+            moves = [
+                each.of(use) for each, use in zip(shares, uses, strict=True)
+            ]
             for todo in dict.fromkeys(itertools.chain(*moves)):
                 if project not in projects[todo]:
                     continue
                 both = [each[todo] for each in moves if todo in each]
                 more, less = map(_NONE.union, *both)
                 if more:
-                    gains[todo][asker] = more
+                    gains[todo] |= dict.fromkeys(askers, more)
                 if less:
-                    losses[todo][asker] = less
-                    had = self._everywhere[0].usable(old)
-                    if had and shares[-1].strands(todo, old, new):
-                        stranded[todo].add(asker)
+                    losses[todo] |= dict.fromkeys(askers, less)
+                    had = uses[0].was or uses[0].elsewhere
+                    if had and shares[-1].strands(todo, uses[-1]):
+                        stranded[todo] += askers
         return {
             todo: Comparison(gains[todo], losses[todo], frozenset(some))
             for todo, some in stranded.items()
@@ -294,6 +304,8 @@ class Effects:
         else:
             old_worlds = self._worlds(self.snapshot, hosts)
             new_worlds = self._worlds(after, hosts, old_worlds)
+        # Most servers use the same.
+        moved: dict[object, tuple[_Hosts, ...]] = {}
         for asker, was, now in self._affected_servers(after):
             old, new = self._questions.of(*was), questions.of(*now)
             if old is None and new is not None:
@@ -302,11 +314,14 @@ class Effects:
                 more = _NONE.union(*(world.hosts(new) for world in worlds))
                 yield asker, more, _NONE, False
                 continue
-            moves = [
-                _moved(before, old, later, new)
+            uses = tuple(
+                (before.usable(old), later.usable(new))
                 for before, later in zip(old_worlds, new_worlds, strict=True)
-            ]
-            more, less = map(_NONE.union, *moves)
+            )
+            if uses not in moved:
+                moves = map(_moved, old_worlds, new_worlds, uses)
+                moved[uses] = tuple(map(_NONE.union, *moves))
+            more, less = moved[uses]
             is_stranded = False
             if less and not new_worlds[-1].usable(new):
                 # After sync, those among the affected hosts are gone.
@@ -369,12 +384,10 @@ class Effects:
 
 
 def _moved(
-    before: Offers, old: Question | None, after: Offers, new: Question | None
+    before: Offers, after: Offers, use: tuple[ProviderSet, ProviderSet]
 ) -> tuple[_Hosts, _Hosts]:
     """Return the hosts that servers gain and lose."""
-    if before is after and old is new:
-        return _NONE, _NONE
-    was, now = before.usable(old), after.usable(new)
+    was, now = use
     if was == now and before.index.host_of == after.index.host_of:
         return _NONE, _NONE
     hosts_before, hosts_now = before.hosts_of(was), after.hosts_of(now)

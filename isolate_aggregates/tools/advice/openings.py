@@ -7,6 +7,7 @@ servers are together only if each combination of them gains all the hosts.
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
+import functools
 from typing import Annotated
 
 from isolate_aggregates import text
@@ -39,6 +40,23 @@ class Opening:
 
 def openings(gains: Mapping[Asker, _Hosts]) -> tuple[Opening, ...]:
     """Return who gains which hosts, without what follows from others."""
+    if len({*gains.values()}) == 1:
+        [hosts] = {*gains.values()}
+        names = tuple(sorted(hosts))
+        return tuple(
+            dataclasses.replace(each, hosts=names)
+            for each in _of_one_host(frozenset(gains))
+        )
+    return _openings(gains)
+
+
+# Many repairs let in the same servers.
+@functools.lru_cache
+def _of_one_host(askers: frozenset[Asker]) -> tuple[Opening, ...]:
+    return _openings(dict.fromkeys(askers, frozenset({''})))
+
+
+def _openings(gains: Mapping[Asker, _Hosts]) -> tuple[Opening, ...]:
     by_flavor: dict[str, set[tuple[str | None, str | None, _Hosts]]] = {}
     for asker, hosts in gains.items():
         for weaker in (

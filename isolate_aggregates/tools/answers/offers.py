@@ -157,7 +157,7 @@ class Offers:
         if not outside & (self.index.sharing | ~self.index.roots):
             allowed &= ~outside
             without['forbidden_aggregates'] = frozenset[str]()
-        inside = [self.index.in_any_aggregate(one) for one in group.aggregates]
+        inside = [self._members_of(one) for one in group.aggregates]
         if not self.index.sharing and not any(
             some & ~self.index.roots for some in inside
         ):

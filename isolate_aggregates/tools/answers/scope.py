@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 import dataclasses
+from typing import NamedTuple
 
 import os_traits
 
@@ -30,8 +31,7 @@ _TENANT_FILTERS = ('tenant_aggregate', 'AggregateMultiTenancyIsolation')
 _ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 
 
-@dataclasses.dataclass(frozen=True)
-class Asker:
+class Asker(NamedTuple):
     """Servers that are alike, by the names of what they are made of.
 
     :param flavor: The name of the flavor; empty for any without extra specs.

@@ -6,6 +6,7 @@ To add a check, write it and add it to those below.
 """
 
 from collections.abc import Callable, Iterable
+import dataclasses
 
 from isolate_aggregates.tools.audit import (
     demands,
@@ -88,5 +89,9 @@ def audit(
     cloud: AuditedCloud, checks: Iterable[Check] = CHECKS
 ) -> list[Finding]:
     """Run checks; return the findings, most severe first."""
-    findings = [finding for check in checks for finding in check(cloud)]
+    findings = [
+        dataclasses.replace(finding, check=check)
+        for check in checks
+        for finding in check(cloud)
+    ]
     return sorted(findings, key=lambda f: (-f.severity, f.kind, f.subject))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The input of an audit, read before any check runs."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 import dataclasses
 from typing import Any
 
@@ -217,6 +217,11 @@ class AuditedCloud(Survey):
                     for trait in provider.traits & self.required_by.keys():
                         found.setdefault(trait, []).append((node, provider))
         return found
+
+    @lazy_property
+    def known_beneficiaries(self) -> dict[Hashable, list[Flavor]]:
+        """The flavors that should have the keys to hosts, by likeness."""
+        return {}
 
     @lazy_property
     def known_traits(

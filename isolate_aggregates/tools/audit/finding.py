@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The findings of an audit: problem, consequence and repair."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import dataclasses
 import enum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from isolate_aggregates.tools.advice import Repair
 from isolate_aggregates.tools.documents import Names
@@ -53,6 +53,7 @@ class Finding:
     :param repairs: The ways to repair it, of which an operator chooses one.
         What gives a key comes before what takes a lock away.
     :param about: All objects that it is about, for programs.
+    :param check: What has found it; None if that is not known.
     """
 
     kind: str
@@ -62,6 +63,9 @@ class Finding:
     consequence: str
     repairs: tuple[Repair, ...] = ()
     about: About = About()
+    check: Callable[[Any], Iterable['Finding']] | None = dataclasses.field(
+        default=None, compare=False, repr=False
+    )
 
     @property
     def safe(self) -> bool:

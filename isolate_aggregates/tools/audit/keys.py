@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds locks without keys, and keys that tenants control."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 import functools
 import re
 
@@ -9,7 +9,10 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
-from isolate_aggregates.filters.required_metadata import required_metadata
+from isolate_aggregates.filters.required_metadata import (
+    metadata_of,
+    required_metadata,
+)
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, plural, quoted
@@ -77,7 +80,7 @@ def _unopened(
 
 def _giving_keys(
     cloud: AuditedCloud,
-    locking: Iterable[Aggregate],
+    locking: Collection[Aggregate],
     hosts: Collection[str],
     traits: frozenset[str],
 ) -> Iterator[Repair]:
@@ -110,7 +113,7 @@ def _giving_keys(
 
 def beneficiaries(
     cloud: AuditedCloud,
-    locking: Iterable[Aggregate],
+    locking: Collection[Aggregate],
     hosts: Collection[str],
     traits: frozenset[str],
 ) -> list[Flavor]:
@@ -120,7 +123,6 @@ def beneficiaries(
     aggregates, have servers there, or share a word with the names.
     """
     words = _words(*traits, *(aggregate.name for aggregate in locking))
-    index = AggregateIndex(locking)
     servers = cloud.servers.by_host if cloud.servers else {}
     here = {
         server.flavor.name
@@ -128,6 +130,24 @@ def beneficiaries(
         for server in servers.get(host, ())
         if server.flavor
     }
+    metadata = frozenset(
+        frozenset(metadata_of(each).items()) for each in locking
+    )
+    key = traits, words, metadata, frozenset(here)
+    if key not in cloud.known_beneficiaries:
+        cloud.known_beneficiaries[key] = _beneficiaries(
+            cloud, AggregateIndex(locking), traits, words, here
+        )
+    return cloud.known_beneficiaries[key]
+
+
+def _beneficiaries(
+    cloud: AuditedCloud,
+    index: AggregateIndex,
+    traits: frozenset[str],
+    words: frozenset[str],
+    here: Collection[str],
+) -> list[Flavor]:
     evidence: dict[int, tuple[int, ...]] = {}
     for place, flavor in enumerate(cloud.snapshot.flavors):
         evidence[place] = (

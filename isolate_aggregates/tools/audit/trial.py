@@ -101,7 +101,7 @@ class _Trial:
                 tried[number] = repair.commands
         while tried:
             after = self._after([*given, *tried.values()])
-            left = self._found(after)
+            left = self._found(after, (findings[n] for n in tried))
             lost = self._stranded(after.snapshot, self._served)
             if lost and given:
                 lost -= self._stranded_alone(commands.SYNC)
@@ -207,7 +207,8 @@ class _Trial:
                 self._after(
                     without.get(number, each.commands)
                     for number, each in first.items()
-                )
+                ),
+                (findings[number] for number in without),
             )
             for number, todo in without.items():
                 if (
@@ -225,9 +226,14 @@ class _Trial:
         one, other = effects.compared(some), effects.compared(others)
         return one.gains == other.gains and one.losses == other.losses
 
-    def _found(self, cloud: AuditedCloud) -> set[_About]:
+    def _found(
+        self, cloud: AuditedCloud, findings: Iterable[Finding]
+    ) -> set[_About]:
+        """Return what those checks find that have found something else."""
+        checks = {each.check for each in findings}
         # Moves of servers are not tried, so what they mend is not looked for.
-        return {_about(each) for each in audit(cloud, OF_CLOUD)}
+        some = (each for each in OF_CLOUD if each in checks or None in checks)
+        return {_about(each) for each in audit(cloud, some)}
 
     def _refused(self, todo: Commands) -> bool:
         """Return whether Nova or we refuse commands."""
