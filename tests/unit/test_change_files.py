@@ -348,6 +348,77 @@ def test_an_image_is_created_with_its_properties(plan):
     assert after(removed).images == ()
 
 
+@pytest.mark.parametrize(
+    ('before', 'after', 'kind', 'is_left_out'),
+    [
+        ({'name': 'large'}, {'name': 'large'}, FLAVOR, True),
+        ({'name': 'large'}, {'name': 'other'}, FLAVOR, False),
+        ({'name': 'windows'}, {'name': 'windows'}, IMAGE, False),
+    ],
+)
+def test_only_images_may_have_equal_names_for_a_moment(
+    plan, before, after, kind, is_left_out
+):
+    planned = plan(change(['create', 'delete'], before, after, kind=kind))
+    assert len(planned.commands) == (0 if is_left_out else 2)
+    # What is left out does not end the plan.
+    other = change(['update'], win(), win(metadata={'rack': 'r2'}))
+    more = plan(change(['create', 'delete'], before, after, kind=kind), other)
+    assert lines(more)[-2:] == lines(plan(other))
+
+
+@pytest.mark.parametrize('key', ['id', 'flavor_id'])
+def test_a_flavor_is_found_by_its_id(plan, key):
+    before = {'name': 'renamed', key: 'f-large'}
+    planned = plan(change(['delete'], before, None, kind=FLAVOR))
+    assert lines(planned) == ['openstack flavor delete f-large']
+
+
+@pytest.mark.parametrize(
+    ('before', 'after', 'expected'),
+    [
+        ('private', 'public', ['openstack image set --public i-win']),
+        # Somebody has made it so already.
+        ('public', 'private', []),
+        # The plan does not change it, whatever it is.
+        ('public', 'public', []),
+        ('public', '', []),
+    ],
+)
+def test_only_a_visibility_that_differs_is_set(plan, before, after, expected):
+    image = {'name': 'windows', 'id': 'i-win'}
+    planned = plan(
+        change(
+            ['update'],
+            {**image, 'visibility': before},
+            {**image, 'visibility': after},
+            kind=IMAGE,
+        )
+    )
+    assert lines(planned) == expected
+
+
+@pytest.mark.parametrize(
+    ('before', 'after', 'expected'),
+    [
+        ('', 'az2', ['openstack aggregate set --zone=az2 7']),
+        ('', 'az1', []),
+        # The plan does not change it, whatever it is.
+        ('az2', 'az2', []),
+        ('', '', []),
+    ],
+)
+def test_only_a_zone_that_differs_is_set(plan, before, after, expected):
+    cloud = make_snapshot(
+        [dataclasses.replace(WIN, availability_zone='az1')],
+        [make_compute_node('h1'), make_compute_node('h2')],
+    )
+    planned = plan(
+        change(['update'], win(zone=before), win(zone=after)), cloud=cloud
+    )
+    assert (lines(planned), planned.unknown) == (expected, ())
+
+
 def test_a_plan_for_two_regions_is_said_to_be_one(plan):
     two = [
         change(['update'], win(region=name), win(region=name))
@@ -483,7 +554,7 @@ PLAYS = """
         availability_zone: "{{ item.zone | default(omit) }}"
       loop: "{{ aggregates }}"
     - block:
-        - openstack.cloud.host_aggregate: {name: old, state: absent}
+        - os_nova_host_aggregate: {name: old, state: absent}
     - debug: {msg: done}
 """
 
@@ -498,6 +569,15 @@ def test_plays_are_read_as_ansible_carries_them_out(variables):
         'openstack aggregate delete 8',
     ]
     assert planned.unknown == ()
+
+
+def test_a_template_does_not_end_the_plays(variables):
+    planned = variables(
+        '[{vars: {os_host_aggregates: "{{ all }}"}}, '
+        '{vars: {os_host_aggregates: [{name: wide, hosts: []}]}}]'
+    )
+    assert lines(planned) == ['openstack aggregate remove host 10 h5']
+    assert len(planned.unknown) == 1
 
 
 @pytest.mark.parametrize(
@@ -682,6 +762,18 @@ def test_a_new_image_has_the_visibility_of_its_manifest(tmp_path):
     )
     planned = read(path, 'k-orc', CLOUD)
     assert lines(planned) == ['openstack image create --community new']
+
+
+def test_other_manifests_are_skipped(tmp_path):
+    path = tmp_path / 'manifest.yaml'
+    path.write_text(
+        '{apiVersion: v1, kind: Secret}\n---\n'
+        'apiVersion: openstack.k-orc.cloud/v1\nkind: Image\n'
+        'metadata: {name: new}\nspec: {resource: {content: '
+        '{diskFormat: raw}}}'
+    )
+    [command] = lines(read(path, 'k-orc', CLOUD))
+    assert command == 'openstack image create --disk-format raw new'
 
 
 def test_a_manifest_without_a_resource_is_refused(tmp_path):

@@ -16,12 +16,13 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.advice import commands
+from isolate_aggregates.tools.audit.servers import OutOfPlace
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.compute.servers import Servers
 from isolate_aggregates.tools.documents import content, schema
 from isolate_aggregates.tools.effect import documents, effect, shown
-from isolate_aggregates.tools.effect.effect import AccessChange
+from isolate_aggregates.tools.effect.effect import AccessChange, UserChange
 
 SCHEMA = schema(documents.Effect, 'An effect')
 SMALL = make_flavor('small', vcpus=1, ram=512, disk=0)
@@ -135,6 +136,105 @@ def test_a_server_that_is_out_of_place_anyway_is_not_named():
     assert (result.displaced, result.placed) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ('metadata', 'change', 'doubtful'),
+    [
+        ({}, LOCK, ['a']),
+        (LOCK, {'x': 'y'}, []),
+        (LOCK, dict.fromkeys(LOCK), []),
+    ],
+    ids=['only after', 'before too', 'only before'],
+)
+def test_a_server_is_doubtful_if_it_was_not_before(metadata, change, doubtful):
+    before = cloud(
+        placed('a', 'h1', SMALL, image_id='gone'), metadata=metadata.items()
+    )
+    result = of(before, tag(before, **change))
+    assert names(result.doubtful) == doubtful
+    assert (result.displaced, result.placed) == ((), ())
+
+
+def test_servers_are_shown_by_host_with_the_reasons():
+    servers = [placed('b', 'h1', SMALL), placed('a', 'h2', SMALL)]
+    reasons = ('it is locked', 'it is full')
+    result = dataclasses.replace(
+        of(cloud()),
+        displaced=tuple(
+            OutOfPlace(each, kind, reasons, '')
+            for each in reversed(servers)
+            for kind in ('server-misplaced', 'server-changed')
+        ),
+    )
+    assert [(row.what.split()[1], row.why) for row in shown.rows(result)] == [
+        ('b', 'a new server like it: it is locked; it is full'),
+        ('a', 'a new server like it: it is locked; it is full'),
+        ('b', 'it is locked; it is full'),
+        ('a', 'it is locked; it is full'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('lengths', 'is_some'), [((1, 2), True), ((2, 2), False)]
+)
+def test_a_query_of_another_length_is_an_effect(lengths, is_some):
+    result = dataclasses.replace(of(cloud()), longest_query=lengths)
+    assert bool(result) is is_some
+    assert len(shown.rows(result)) == is_some
+
+
+@pytest.mark.parametrize(
+    ('vcpus', 'hosts', 'changed'),
+    [
+        # As many hosts with less room, and fewer hosts with the same room.
+        (2, ('h1', 'h2'), {'small': ((2, 2), (6, 3))}),
+        (1, ('h1',), {'small': ((2, 1), (4, 4))}),
+        (1, ('h1', 'h2'), {}),
+    ],
+)
+def test_other_hosts_or_other_room_are_a_change(vcpus, hosts, changed):
+    before = cloud()
+    if len(hosts) == 1:
+        full = make_compute_node(
+            'h2', inventories=sizes(2), usages={'VCPU': 2}
+        )
+        before = dataclasses.replace(
+            before, providers=(before.providers[0], full)
+        )
+    result = of(
+        before,
+        lambda s: dataclasses.replace(
+            s,
+            flavors=(dataclasses.replace(SMALL, vcpus=vcpus), KEYED),
+            providers=tuple(p for p in s.providers if p.host in hosts),
+        ),
+    )
+    assert {
+        each.flavor: (each.hosts, each.slots)
+        for each in result.flavors
+        if each.flavor
+    } == changed
+
+
+def test_a_renamed_flavor_and_image_have_their_new_names():
+    key = make_image('key', LOCK)
+    before = cloud(images=[key], metadata=LOCK.items())
+    result = of(
+        before,
+        lambda s: dataclasses.replace(
+            s,
+            flavors=(dataclasses.replace(SMALL, name='tiny'), KEYED),
+            images=(dataclasses.replace(key, name='new'),),
+            providers=(),
+        ),
+    )
+    assert {(each.flavor, each.image) for each in result.flavors} >= {
+        ('tiny', None),
+        ('tiny', 'new'),
+    }
+    gone = of(before, lambda s: dataclasses.replace(s, images=()))
+    assert {each.image for each in gone.flavors} == {'key'}
+
+
 def test_unknown_servers_are_not_called_in_place():
     before = dataclasses.replace(cloud(), servers=None)
     result = of(before, lock(before))
@@ -152,6 +252,62 @@ def test_flavors_have_hosts_and_room_before_and_after():
     assert (small.gained, small.lost) == (frozenset(), {'h1'})
     assert (small.hosts, small.slots) == ((2, 1), (6, 2))
     assert not small.is_stranded
+    rows = {row.what: row for row in shown.rows(result)}
+    assert rows['flavor small'].before == '2 hosts, room for 6'
+    assert rows['flavor small'].after == '1 host, room for 2'
+    document = content(shown.document(result))
+    assert {each['flavor']: each['slots'] for each in document['flavors']} == {
+        'small': {'before': 6, 'after': 2},
+        None: {'before': 6, 'after': 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'is_stranded'),
+    [((1, 0), True), ((1, 1), False), ((0, 0), False), ((0, 1), False)],
+)
+def test_who_had_a_host_and_has_none_is_stranded(hosts, is_stranded):
+    change = AccessChange('f', 'i', frozenset(), frozenset(), hosts, (0, 0))
+    assert change.is_stranded is is_stranded
+    result = dataclasses.replace(of(cloud()), flavors=(change,))
+    assert bool(result.stranded_flavors) is is_stranded
+    assert bool(result.stranded_images) is is_stranded
+
+
+def test_a_flavor_with_a_host_by_some_image_is_not_stranded():
+    changes = tuple(
+        AccessChange('f', image, frozenset(), frozenset(), hosts, (0, 0))
+        for image, hosts in ((None, (1, 0)), ('a', (0, 1)), ('b', (2, 0)))
+    )
+    result = dataclasses.replace(of(cloud()), flavors=changes)
+    assert result.stranded_flavors == ()
+    assert result.stranded_images == ('b',)
+
+
+@pytest.mark.parametrize(
+    ('most', 'more'),
+    [
+        (None, []),
+        (3, []),
+        (2, ['  and 1 more, which -f json shows']),
+    ],
+)
+def test_only_some_lines_are_shown(most, more):
+    result = dataclasses.replace(
+        of(cloud()),
+        users=tuple(
+            UserChange(name, None, frozenset()) for name in ('a', 'b', 'c')
+        ),
+    )
+    head, *lines = shown.lines(result, most)
+    assert head == 'Effect: small changes.'
+    assert lines == [
+        *(
+            f'  who may use flavor {name}: all projects -> no project'
+            for name in 'abc'[:most]
+        ),
+        *more,
+    ]
 
 
 def test_who_is_let_in_comes_before_who_loses():
@@ -169,16 +325,20 @@ def test_who_is_let_in_comes_before_who_loses():
 def test_the_change_of_the_most_hosts_comes_first():
     changes = [
         AccessChange(
-            name, None, frozenset(gained), frozenset(lost), (9, 9), (0, 0)
+            name, None, frozenset(gained), frozenset(lost), (9, now), (0, 0)
         )
-        for name, gained, lost in (
-            ('gains', 'abc', 'd'),
-            ('only-loses', '', 'abcdef'),
-            ('loses', 'ab', 'cde'),
+        for name, gained, lost, now in (
+            ('gains', 'abc', 'd', 9),
+            ('only-loses', '', 'abcdef', 9),
+            ('stranded', '', 'a', 0),
+            ('loses', 'ab', 'cde', 9),
+            ('room', '', '', 9),
         )
     ]
     order = sorted(changes, key=shown._badness)
-    assert [each.flavor for each in order] == ['loses', 'gains', 'only-loses']
+    assert [each.flavor for each in order] == [
+        *('loses', 'gains', 'stranded', 'only-loses', 'room')
+    ]
 
 
 def test_a_flavor_without_any_host_left_is_named():
@@ -271,6 +431,11 @@ def test_the_limit_is_named_if_the_longest_query_is_longer(limit, said):
     )
     [row] = [row for row in shown.rows(result) if 'query' in row.what]
     assert (row.before, row.after, row.why) == ('100 bytes', '200 bytes', said)
+    assert content(shown.document(result))['longest_query'] == {
+        'before': 100,
+        'after': 200,
+        'limit': limit or None,
+    }
 
 
 def test_a_flavor_that_is_new_or_gone_is_compared_with_nothing():

@@ -69,9 +69,13 @@ def cloud(aggregate, *flavors, **more):
         (cloud(OPEN, PLAIN), [KEY, CLOSE]),
         (cloud(WIN, KEYED), [UNLOCK, NO_KEY]),
         (cloud(OPEN, PLAIN), [LEAVE, commands.delete_aggregate(OPEN)]),
+        (
+            cloud(OPEN, PLAIN),
+            [commands.create_aggregate('new', None), KEY, CLOSE],
+        ),
         (cloud(OPEN, PLAIN), []),
     ],
-    ids=['key before lock', 'unlock before key', 'delete', 'nothing'],
+    ids=['key before lock', 'unlock before key', 'delete', 'new', 'nothing'],
 )
 def test_a_safe_order_has_no_gap(snapshot, todo):
     assert found(snapshot, *todo) == ()
@@ -158,6 +162,20 @@ def test_a_project_that_is_named_only_in_between_is_asked_about():
     ]
 
 
+@pytest.mark.parametrize(('most', 'is_found'), [(4, True), (3, False)])
+def test_of_too_many_servers_those_with_an_image_and_a_project_are_left_out(
+    monkeypatch, most, is_found
+):
+    # Any flavor, with or without the image and the project, makes four.
+    monkeypatch.setattr(access_bounds, '_MOST_ASKERS', most)
+    image = make_image('windows', LOCK)
+    own = make_aggregate('win', {**LOCK, 'filter_tenant_id': 'p1'}, ['h1'])
+    snapshot = make_snapshot([own], [H1], images=[image])
+    [lose] = commands.unset(image, f'trait:{LICENSED}')
+    again = commands.set_value(image, f'trait:{LICENSED}', 'required')
+    assert bool(found(snapshot, lose, again)) is is_found
+
+
 def test_a_project_that_no_command_names_is_asked_about():
     licensed = make_aggregate('a', {'filter_tenant_id': 'p2'}, ['h1'], id=1)
     other = make_aggregate('b', {}, ['h1'], id=2)
@@ -177,6 +195,15 @@ def test_a_flavor_stands_for_those_that_need_more_disk_in_all():
     asked = access_bounds._flavors(snapshot, [snapshot])
     assert asked['small'] == ('large', 'small')
     assert 'large' not in asked
+
+
+def test_the_providers_of_some_clouds_are_kept_ready():
+    snapshot = cloud(OPEN, PLAIN)
+    bounds = access_bounds.Bounds(snapshot, [snapshot], PIPELINE, REQUESTS)
+    for number in range(9):
+        traits = frozenset({f'CUSTOM_{number}'})
+        bounds.state(dataclasses.replace(snapshot, traits=traits))
+    assert len(bounds._offers) == 8
 
 
 def test_many_hosts_join_once_their_servers_have_the_key():

@@ -85,18 +85,20 @@ class Bounds:
         self._most = {key: old[key] | new[key] for key in self._keys}
         self._least = {key: old[key] & new[key] for key in self._keys}
 
-    def state(
-        self, snapshot: Snapshot, previous: State | None = None
-    ) -> State:
-        """Return the access to the hosts of a snapshot.
+    def state(self, snapshot: Snapshot) -> State:
+        """Return the access to the hosts of a snapshot."""
+        return State(
+            snapshot, self._access(snapshot, self._offers_of(snapshot))
+        )
 
-        :param previous: A state of which this one is a change, to look only at
-            the hosts that have moved.
+    def after(self, previous: State, snapshot: Snapshot) -> State:
+        """Return a state that a change makes of another.
+
+        Only the hosts that have moved are looked at, if that is all.
         """
-        moved_hosts = _moved(previous.snapshot, snapshot) if previous else None
-        if previous is None or moved_hosts is None:
-            offers = self._offers_of(snapshot)
-            return State(snapshot, self._access(snapshot, offers))
+        moved_hosts = _moved(previous.snapshot, snapshot)
+        if moved_hosts is None:
+            return self.state(snapshot)
         some = Offers(scope.among(snapshot, moved_hosts))
         answers = {
             key: self._once(previous.access[key] - moved_hosts | hosts)

@@ -55,8 +55,8 @@ class Servers:
 class Pair:
     """A number before and after the change."""
 
-    before: int | None
-    after: int | None
+    before: int
+    after: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +74,7 @@ class Flavor:
         Pair, 'The number of hosts that its servers may use, full or not.'
     ]
     slots: Annotated[
-        Pair,
-        'The number of its servers for which there is room; null if not '
-        'known.',
+        Pair, 'The number of its servers for which there is room.'
     ]
     gained: Names
     lost: Names
@@ -158,8 +156,6 @@ class Findings:
 class LongestQuery(Pair):
     """The longest query to Placement."""
 
-    before: int
-    after: int
     limit: int | None
 
 

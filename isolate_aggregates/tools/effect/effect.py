@@ -43,8 +43,7 @@ class AccessChange:
         whether there is room or not.
     :param lost: The hosts that servers may use only before the change.
     :param hosts: The numbers of hosts that servers may use.
-    :param slots: The numbers of servers for which there is room; None if it is
-        not known.
+    :param slots: The numbers of servers for which there is room.
     """
 
     flavor: str
@@ -52,7 +51,7 @@ class AccessChange:
     gained: frozenset[str]
     lost: frozenset[str]
     hosts: tuple[int, int]
-    slots: tuple[int | None, int | None]
+    slots: tuple[int, int]
 
     @property
     def is_stranded(self) -> bool:
@@ -373,7 +372,7 @@ def _hosts_by_reservation(cloud: AuditedCloud) -> Mapping[str, _Hosts]:
     hosts: dict[str, _Hosts] = {}
     for aggregate in cloud.snapshot.aggregates:
         for key in aggregate.metadata:
-            if prefixes and key.startswith(prefixes):
+            if key.startswith(prefixes):
                 hosts[key] = hosts.get(key, _NONE) | aggregate.hosts
     return hosts
 
@@ -426,13 +425,11 @@ def _other_aggregates(one: Snapshot, other: Snapshot) -> list[Aggregate]:
     return [a for a in one.aggregates if a != others.get(a.uuid)]
 
 
-def _stranded(
-    changes: Iterable[tuple[str | None, AccessChange]],
-) -> tuple[str, ...]:
-    hosts: dict[str, tuple[int, int]] = {}
+def _stranded(changes: Iterable[tuple[str, AccessChange]]) -> tuple[str, ...]:
+    had, has = set[str](), set[str]()
     for name, change in changes:
-        was, now = hosts.get(name or '', (0, 0))
-        hosts[name or ''] = was + change.hosts[0], now + change.hosts[1]
-    return tuple(
-        sorted(name for name, (was, now) in hosts.items() if was and not now)
-    )
+        if change.hosts[0]:
+            had.add(name)
+        if change.hosts[1]:
+            has.add(name)
+    return tuple(sorted(had - has))

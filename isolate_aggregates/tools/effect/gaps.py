@@ -67,13 +67,13 @@ def gaps(
         end = (
             bounds.end
             if is_last
-            else bounds.state(afters[run.stop - 1], state)
+            else bounds.after(state, afters[run.stop - 1])
         )
         end_gaps = [] if is_last else _gaps(run.stop, bounds, end)
         if has_gaps or end_gaps:
             # Now to say where they are.
             for number in run[:-1]:
-                state = bounds.state(afters[number], state)
+                state = bounds.after(state, afters[number])
                 found += _gaps(number + 1, bounds, state)
         found += end_gaps
         state, has_gaps = end, bool(end_gaps)

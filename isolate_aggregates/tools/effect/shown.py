@@ -202,8 +202,7 @@ def _flavor(change: AccessChange) -> Row:
     image = f' with image {quoted(change.image)}' if change.image else ''
     name = f'flavor {change.flavor}' if change.flavor else _ANY_FLAVOR
     before, after = (
-        f'{counted(hosts, "host")}, '
-        + ('unknown room' if slots is None else f'room for {slots}')
+        f'{counted(hosts, "host")}, room for {slots}'
         for hosts, slots in zip(change.hosts, change.slots, strict=True)
     )
     return Row(f'{name}{image}', before, after, _moves(change))
@@ -294,5 +293,5 @@ def _hosts(change: AccessChange | LockChange) -> dict[str, Names]:
     }
 
 
-def _pair(values: tuple[int | None, int | None]) -> documents.Pair:
+def _pair(values: tuple[int, int]) -> documents.Pair:
     return documents.Pair(before=values[0], after=values[1])
