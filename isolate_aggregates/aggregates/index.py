@@ -168,6 +168,11 @@ class LockGroup:
     keys: frozenset[str]
     aggregates: tuple[Aggregate, ...]
 
+    @lazy_property
+    def uuids(self) -> frozenset[str]:
+        """The uuids of the aggregates."""
+        return frozenset(aggregate.uuid for aggregate in self.aggregates)
+
 
 @dataclasses.dataclass(frozen=True)
 class Closed:
@@ -229,6 +234,5 @@ def _grouped(
 def _closed(groups: tuple[LockGroup, ...], keys: frozenset[str]) -> Closed:
     lock_groups = tuple(group for group in groups if not group.keys <= keys)
     return Closed(
-        lock_groups,
-        frozenset(a.uuid for group in lock_groups for a in group.aggregates),
+        lock_groups, frozenset().union(*(each.uuids for each in lock_groups))
     )

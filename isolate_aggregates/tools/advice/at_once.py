@@ -9,15 +9,15 @@ One by one, each request would be decided again for each repair.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-import itertools
-from operator import is_not
 from typing import NamedTuple
 
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.cloud.changes import Alteration, Change
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.simulator.index import ProviderSet
@@ -45,7 +45,7 @@ def local(snapshot: Snapshot, some: Iterable[Commands]) -> Local:
     for todo in dict.fromkeys(some):
         if len(todo) != 1:
             continue
-        changed = _retagged(snapshot, todo[0].change(snapshot))
+        changed = _retagged(snapshot, todo[0].change)
         if changed and taken.isdisjoint(changed):
             hosts[todo] = changed
             taken |= changed
@@ -53,18 +53,14 @@ def local(snapshot: Snapshot, some: Iterable[Commands]) -> Local:
     return Local(hosts, made)
 
 
-def _retagged(before: Snapshot, after: Snapshot) -> frozenset[str]:
-    """Return the hosts of the aggregate whose tags alone have changed."""
-    if (
-        len(after.aggregates) != len(before.aggregates)
-        or dataclasses.replace(after, aggregates=before.aggregates) != before
-    ):
+def _retagged(snapshot: Snapshot, change: Change) -> frozenset[str]:
+    """Return the hosts of the aggregate whose tags alone change."""
+    if not isinstance(change, Alteration) or change.field != 'aggregates':
         return frozenset()
-    pairs = before.aggregates, after.aggregates
-    changed = [*itertools.compress(itertools.count(), map(is_not, *pairs))]
-    if len(changed) != 1:
+    pairs: list[tuple[Aggregate, Aggregate]] = [*change.pairs(snapshot)]
+    if len(pairs) != 1:
         return frozenset()
-    old, new = (aggregates[changed[0]] for aggregates in pairs)
+    [(old, new)] = pairs
     if dataclasses.replace(new, metadata=old.metadata) != old:
         return frozenset()
     return new.hosts

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out commands on a snapshot, in memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 import functools
 import itertools
 import operator
-from typing import TypeVar
+from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
@@ -19,8 +19,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored.nova_api import changes as refusals
 from isolate_aggregates.tools.operate.sync import plan, projects
 from isolate_aggregates.tools.operate.sync.snapshot import read
-
-_Thing = TypeVar('_Thing', Aggregate, Flavor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,47 +42,49 @@ def refused_steps(
     :param filters: All configured filters, whose locks ``sync`` maintains.
     """
     occupied = snapshot.servers.by_host if snapshot.servers else ()
-    for command in steps:
-        [after] = outcomes(snapshot, (command,), filters)
-        reasons = list(_reasons(command, snapshot, after, occupied))
+    for place, command in enumerate(steps):
+        reasons = list(_reasons(command, snapshot, filters, occupied))
         if reasons:
             yield Refusal(command, '; '.join(reasons))
-        else:
-            snapshot = after
+        elif place + 1 < len(steps):
+            snapshot = after(snapshot, (command,), filters)
 
 
 def _reasons(
     command: Command,
-    before: Snapshot,
-    after: Snapshot,
+    snapshot: Snapshot,
+    filters: Pipeline,
     occupied: Collection[str],
 ) -> Iterator[str]:
     """Yield why Nova refuses what a command changes."""
-    if before is after:
-        return
-    for was, aggregate in _changed(before.aggregates, after.aggregates):
-        others = functools.partial(
-            filter, functools.partial(operator.is_not, was), before.aggregates
-        )
-        yield from refusals.of_aggregate(was, aggregate, others, occupied)
-    for old, flavor in _changed(before.flavors, after.flavors):
-        yield from refusals.of_flavor(old, flavor)
+    for old, new in _changed(command, snapshot, filters):
+        if old is new or old == new:
+            continue
+        if isinstance(new, Aggregate):
+            others = functools.partial(
+                filter,
+                functools.partial(operator.is_not, old),
+                snapshot.aggregates,
+            )
+            yield from refusals.of_aggregate(old, new, others, occupied)
+        elif isinstance(new, Flavor):
+            yield from refusals.of_flavor(old, new)
 
 
 def _changed(
-    before: Sequence[_Thing], after: Sequence[_Thing]
-) -> Iterator[tuple[_Thing | None, _Thing]]:
-    """Yield what one command changed or appended, as it was and is."""
-    if len(after) < len(before):
+    command: Command, snapshot: Snapshot, filters: Pipeline
+) -> Iterator[tuple[Any, Any]]:
+    """Yield what a command changes or appends, as it was and is."""
+    if isinstance(command.change, changes.Alteration):
+        yield from command.change.pairs(snapshot)
         return
-    places = range(len(before))
-    for place in itertools.compress(
-        places, map(operator.is_not, before, after)
+    later = after(snapshot, (command,), filters)
+    for before, now in (
+        (snapshot.aggregates, later.aggregates),
+        (snapshot.flavors, later.flavors),
     ):
-        if before[place] != after[place]:
-            yield before[place], after[place]
-    for new in after[len(before) :]:
-        yield None, new
+        if len(now) >= len(before):
+            yield from itertools.zip_longest(before, now)
 
 
 def outcomes(
@@ -116,12 +116,18 @@ def after(
 
 def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
     """Return the snapshot after ``sync``."""
-    return applied(
-        snapshot,
-        plan.make(
-            read(SnapshotCloud(snapshot)), filters.locks(snapshot.index)
-        ),
-    )
+    # It is asked for again and again. The filters are kept, so that no others
+    # get their identity.
+    key = synced, *map(id, filters.filters)
+    if key not in snapshot.remembered:
+        locks = filters.locks(snapshot.index)
+        snapshot.remembered[key] = (
+            filters.filters,
+            applied(snapshot, plan.make(read(SnapshotCloud(snapshot)), locks)),
+        )
+    later: Snapshot
+    _, later = snapshot.remembered[key]
+    return later
 
 
 def applied(snapshot: Snapshot, sync_plan: plan.SyncPlan) -> Snapshot:

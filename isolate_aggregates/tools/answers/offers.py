@@ -174,8 +174,11 @@ class Offers:
         uuids = frozenset(aggregates)
         if uuids not in self._known_members:
             some = [each for each in self._alike if each[0] <= uuids]
-            rest = uuids.difference(*(alike for alike, _ in some))
-            members = self.index.in_any_aggregate(rest)
+            known = [alike for alike, _ in some]
+            members = 0
+            if sum(map(len, known)) < len(uuids):
+                rest = uuids.difference(*known)
+                members = self.index.in_any_aggregate(rest)
             for _, more in some:
                 members |= more
             self._known_members[uuids] = members

@@ -30,7 +30,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan
 from isolate_aggregates.tools.operate.sync.snapshot import read
-from isolate_aggregates.tools.operate.sync.target import Target
 from isolate_aggregates.tools.placement.provider import (
     Provider,
     nodes_by_host,
@@ -163,11 +162,6 @@ class AuditedCloud(Survey):
         if self.traits is not None:
             state = dataclasses.replace(state, traits=self.traits)
         return plan.make(state, self.locks)
-
-    @lazy_property
-    def targets(self) -> Mapping[str, Target]:
-        """The state of each compute node after ``sync``, by provider uuid."""
-        return {target.provider: target for target in self.plan.targets}
 
     @lazy_property
     def isolating(self) -> tuple[LoadedFilter, ...]:

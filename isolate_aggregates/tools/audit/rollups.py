@@ -19,16 +19,19 @@ from isolate_aggregates.tools.placement.provider import Provider
 def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find rollups with missing members."""
     names = _names(cloud)
-    in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits))
+    in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits)) or any(
+        not provider.aggregates.isdisjoint(names)
+        for provider in cloud.snapshot.providers
+        if not provider.parent
+    )
+    if not in_use:
+        return
     hosts_by_rollup: dict[str, set[str]] = {}
     for provider, after in _synced(cloud):
-        in_use |= not provider.aggregates.isdisjoint(names)
         for rollup in (after - provider.aggregates) & names.keys():
             hosts_by_rollup.setdefault(rollup, set()).add(
                 provider.host or provider.name
             )
-    if not in_use:
-        return
     for rollup, hosts in hosts_by_rollup.items():
         yield Finding(
             'rollup-lagging',
@@ -90,9 +93,10 @@ def _names(cloud: AuditedCloud) -> dict[str, str]:
 
 
 def _synced(cloud: AuditedCloud) -> Iterator[tuple[Provider, frozenset[str]]]:
-    """Yield each provider with its aggregates after ``sync``."""
+    """Yield what ``sync`` changes, with its aggregates afterwards."""
+    pending = {target.provider: target for target in cloud.plan.pending}
     for provider in cloud.snapshot.providers:
-        target = cloud.targets.get(provider.uuid)
+        target = pending.get(provider.uuid)
         if target:
             yield provider, target.aggregates_after(provider.aggregates)
 

@@ -55,7 +55,7 @@ def _missing(
     }
     # Sync does not change some traits, for example those of nova-compute.
     by_sync = all(
-        trait in (cloud.targets[node.uuid].traits or ()) for node in without
+        trait in (cloud.plan.target(node).traits or ()) for node in without
     )
     return Finding(
         'trait-missing',

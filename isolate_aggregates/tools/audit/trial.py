@@ -243,23 +243,24 @@ class _Trial:
         ) or self._edits_reservation(todo)
 
     @lazy_property
-    def _classes(self) -> frozenset[str]:
-        """The resource classes that hosts have."""
-        providers = self._cloud.snapshot.providers
-        return frozenset(c for each in providers for c in each.inventories)
+    def _of_reservations(self) -> list[Flavor]:
+        """The flavors of reservations that hosts have."""
+        snapshot = self._cloud.snapshot
+        classes = {c for each in snapshot.providers for c in each.inventories}
+        return [
+            flavor
+            for flavor in snapshot.flavors
+            if xs.reservation_classes(flavor.extra_specs) & classes
+        ]
 
     def _edits_reservation(self, todo: Commands) -> bool:
         """Return whether commands change the flavor of a reservation."""
         snapshot = self._cloud.snapshot
-        after = outcome.after(snapshot, todo, self._filters)
-        if after.flavors is snapshot.flavors:
+        if not self._of_reservations:
             return False
+        after = outcome.after(snapshot, todo, self._filters)
         now = {flavor.id: flavor for flavor in after.flavors}
-        return any(
-            now.get(flavor.id) != flavor
-            for flavor in snapshot.flavors
-            if xs.reservation_classes(flavor.extra_specs) & self._classes
-        )
+        return any(now.get(each.id) != each for each in self._of_reservations)
 
     def _after(self, repairs: Iterable[Commands]) -> AuditedCloud:
         """Return the cloud after repairs, with ``sync`` last."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a cloud, made to a snapshot in memory."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
 import itertools
 from typing import Any
@@ -44,6 +44,12 @@ class Alteration:
 
     def __call__(self, snapshot: Snapshot) -> Snapshot:
         return made(snapshot, (self,))
+
+    def pairs(self, snapshot: Snapshot) -> Iterator[tuple[Any, Any]]:
+        """Yield the objects as they are and as they will be."""
+        things = getattr(snapshot, self.field)
+        for place in snapshot.places(self.field).get(self.key, ()):
+            yield things[place], self.change(things[place])
 
 
 def made(snapshot: Snapshot, some: Iterable[Change]) -> Snapshot:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a cloud, as plain values."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 from typing import Any, TypeVar
 
@@ -77,17 +77,18 @@ class Snapshot:
         return ProviderIndex(self.providers)
 
     @lazy_property
-    def _places(self) -> dict[str, Mapping[str, Sequence[int]]]:
+    def remembered(self) -> dict[Hashable, Any]:
+        """What was computed for it, by a key that others do not use."""
         return {}
 
     def places(self, field: str) -> Mapping[str, Sequence[int]]:
         """Return the places of the objects in a list, by their key."""
-        if field not in self._places:
-            places: dict[str, list[int]] = {}
+        found: dict[str, list[int]] | None = self.remembered.get(field)
+        if found is None:
+            found = self.remembered[field] = {}
             for place, thing in enumerate(getattr(self, field)):
-                places.setdefault(key_of(thing), []).append(place)
-            self._places[field] = places
-        return self._places[field]
+                found.setdefault(key_of(thing), []).append(place)
+        return found
 
     @lazy_property
     def disabled_hosts(self) -> frozenset[str]:

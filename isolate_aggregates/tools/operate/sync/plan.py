@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the changes that sync has to make."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 import dataclasses
 import enum
 
@@ -19,6 +26,7 @@ from isolate_aggregates.tools import tags
 from isolate_aggregates.tools.operate.sync import marks, projects
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import (
+    Causes,
     ProviderChange,
     Rollups,
     Target,
@@ -53,6 +61,7 @@ class Part(enum.Enum):
 class SyncPlan:
     """The changes to make.
 
+    :param target: Returns the target of a resource provider.
     :param pending: The targets that are not reached yet, by provider uuid.
     :param old_marks: The marks that are no longer in use afterwards.
     :param differences: The tags of domains that are not right.
@@ -61,7 +70,7 @@ class SyncPlan:
 
     snapshot: SyncSnapshot
     parts: frozenset[Part]
-    targets: tuple[Target, ...]
+    target: Callable[[Provider], Target]
     pending: tuple[Target, ...]
     changes: tuple[ProviderChange, ...]
     new_traits: tuple[str, ...]
@@ -69,6 +78,12 @@ class SyncPlan:
     problems: tuple[str, ...]
     forgets: bool = False
     differences: tuple[tools_domains.Difference, ...] = ()
+
+    @property
+    def targets(self) -> Iterator[Target]:
+        """The targets of all resource providers."""
+        snapshot = self.snapshot
+        return map(self.target, (*snapshot.nodes, *snapshot.others))
 
     @property
     def tags(self) -> tuple[projects.TagChange, ...]:
@@ -104,13 +119,17 @@ def make(
         parts = frozenset(parts) - {Part.MIRROR, Part.DOMAINS}
         locks = ()
     planner = _Planner(snapshot, locks, frozenset(parts), forget)
-    nodes = (*snapshot.nodes, *snapshot.others)
-    targets = tuple(planner.target(node) for node in nodes)
     pending = []
     changes: list[ProviderChange] = []
     # A rollup is marked before it has members.
     marks_in_use = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
-    for node, target in zip(nodes, targets, strict=True):
+    # Of most nodes that are alike, nothing has to change.
+    settled: set[Hashable] = set()
+    for node in (*snapshot.nodes, *snapshot.others):
+        likeness = planner.likeness(node)
+        if likeness in settled:
+            continue
+        target = planner.target(node)
         members = target.aggregates_after(node.aggregates)
         traits = target.traits_after(node.traits)
         marks_in_use |= traits
@@ -121,10 +140,12 @@ def make(
         if provider_changes:
             pending.append(target)
             changes += provider_changes
+        else:
+            settled.add(likeness)
     return SyncPlan(
         snapshot=snapshot,
         parts=frozenset(parts),
-        targets=targets,
+        target=planner.target,
         pending=tuple(pending),
         changes=tuple(changes),
         new_traits=tuple(sorted(marks_in_use - snapshot.traits)),
@@ -160,6 +181,10 @@ class _Planner:
         self._snapshot = snapshot
         self._parts = parts
         self._forget = forget
+        # Most hosts are in the same aggregates as others.
+        self._alike: dict[
+            Hashable, tuple[Causes | None, Mapping[str, Aggregate]]
+        ] = {}
         # Rollups that no longer exist, with their names as far as known.
         old = {
             TRAIT_PREFIX + trait
@@ -181,6 +206,16 @@ class _Planner:
         part = Part.ROLLUPS if marks.marked_rollups([trait]) else Part.TRAITS
         return marks.is_mark(trait) and part in self._parts
 
+    def likeness(self, node: Provider) -> Hashable:
+        """Return a key; what has to change is the same for equal keys."""
+        return (
+            node.host and True,
+            self._snapshot.index.aggregates_of.get(node.host or ''),
+            frozenset(self._snapshot.below.get(node.uuid, ())),
+            node.aggregates,
+            node.traits,
+        )
+
     def target(self, node: Provider) -> Target:
         """Return the target state of a resource provider."""
         if node.host is None:
@@ -192,20 +227,26 @@ class _Planner:
                 node.is_sharing,
                 rollups=self.rollups,
             )
-        mine = self._snapshot.index.by_host.get(node.host, ())
+        uuids = self._snapshot.index.aggregates_of.get(node.host, frozenset())
         below = self._snapshot.below.get(node.uuid, {})
+        key = uuids, frozenset(below)
+        if key not in self._alike:
+            mine = self._snapshot.index.by_host.get(node.host, ())
+            has_traits = Part.TRAITS in self._parts and not self._forget
+            is_mirrored = Part.MIRROR in self._parts
+            self._alike[key] = (
+                self._traits(mine, below) if has_traits else None,
+                {a.uuid: a for a in mine} if is_mirrored else {},
+            )
+        traits, mirror = self._alike[key]
         return Target(
             provider=node.uuid,
             name=node.name,
             host=node.host,
-            traits=self._traits(mine, below)
-            if Part.TRAITS in self._parts and not self._forget
-            else None,
+            traits=traits,
             keeps_marks=Part.TRAITS not in self._parts or not self._forget,
-            mirror={a.uuid: a for a in mine}
-            if Part.MIRROR in self._parts
-            else {},
-            aggregates=frozenset(aggregate.uuid for aggregate in mine),
+            mirror=mirror,
+            aggregates=uuids,
             rollups=self.rollups,
             below=below,
         )
@@ -236,6 +277,9 @@ class _Planner:
     ) -> Iterator[str]:
         for trait in sorted(tags.required_traits(aggregate)):
             reason = why_not_put(trait, self._snapshot.traits)
+            # Hosts are not supposed to have that of reservations.
+            if reason is None or trait == RESERVATION_TRAIT:
+                continue
             lacking = {
                 host
                 for host in aggregate.hosts
@@ -243,10 +287,7 @@ class _Planner:
                 if trait not in node.traits
                 and trait not in self._snapshot.below.get(node.uuid, {})
             }
-            if trait == RESERVATION_TRAIT:
-                # They are not supposed to have it.
-                continue
-            if reason and lacking:
+            if lacking:
                 yield (
                     f'aggregate {aggregate.name}: {_have(lacking)} no '
                     f'{trait}, and sync does not add it: {reason}'
