@@ -10,6 +10,7 @@ import pytest
 
 from isolate_aggregates.tools.ledger import days, shown, sizes
 from isolate_aggregates.tools.ledger.days import DAY, HostDay, HostSize, Peak
+from isolate_aggregates.tools.ledger.history import History
 from isolate_aggregates.tools.ledger.ledger import (
     Ledger,
     Subject,
@@ -21,7 +22,11 @@ from isolate_aggregates.tools.ledger.state import (
     State,
 )
 from isolate_aggregates.tools.ledger.stays import Span, Stay, merged
-from isolate_aggregates.tools.ledger.times import as_day, as_text
+from isolate_aggregates.tools.ledger.times import (
+    as_day,
+    as_seconds,
+    as_text,
+)
 
 SIZES = {'a': HostSize(2, 32), 'b': HostSize(1, None)}
 # Seconds that matter: borders of days, and what is beside them.
@@ -293,6 +298,39 @@ def test_a_tag_replaces_only_the_size_that_it_gives():
     tagged = AggregateState('a', ('h', 'new'), {'ledger:sockets': '4'})
     state = State({'a': tagged}, {'h': HostState(2, 16, ())})
     assert sizes.sizes(state) == {'h': HostSize(4, 16), 'new': HostSize(4)}
+
+
+@pytest.mark.parametrize(
+    ('before', 'after', 'result'),
+    [
+        ({}, {'h': HostSize(2, 16)}, HostSize(2, 16)),
+        ({'h': HostSize(2, 16)}, {}, HostSize(2, 16)),
+        ({'h': HostSize(2, 16)}, {'h': HostSize(None, 8)}, HostSize(2, 8)),
+        ({'h': HostSize(2, 16)}, {'h': HostSize(1, None)}, HostSize(1, 16)),
+    ],
+)
+def test_a_size_that_is_no_longer_known_stays(before, after, result):
+    assert sizes.newer(before, after) == {'h': result}
+
+
+@pytest.mark.parametrize(
+    ('text', 'seconds'),
+    [
+        ('1970-01-02', DAY),
+        ('1970-01-02T00:00:00Z', DAY),
+        ('1970-01-02T01:00+01:00', DAY),
+    ],
+)
+def test_a_time_is_in_utc_unless_it_says_otherwise(text, seconds):
+    assert as_seconds(text) == seconds
+
+
+def test_a_file_is_named_with_its_digests():
+    ledger = Ledger(Subject('lock', 'l', 'l'), 0, 1, (), {}, (), {})
+    history = History(files=['f'], lines=2, digests=('a', 'b'))
+    file = shown.document(ledger, (), history).file
+    assert (file.names, file.lines) == (('f',), 2)
+    assert (file.first, file.last) == ('a', 'b')
 
 
 def test_a_peak_is_told_with_its_time():

@@ -326,6 +326,34 @@ def test_a_file_of_its_size_is_full(path, write, more, files):
     assert len(chain.files(path)) == files
 
 
+def test_the_digests_are_those_of_the_first_and_the_last_line(path, write):
+    write(state(one='a'), state(one='b'), state()).close()
+    first, _, last = map(chain.digest, path.read_bytes().splitlines())
+    assert read(path).digests == (first, last)
+
+
+def test_another_key_is_no_new_stay_if_the_server_counts_as_before(
+    path, write
+):
+    write(*(State(servers={'one': on('a', keys=k)}) for k in ((LOCK,), ())))
+    assert stays(read(path)) == {
+        ('one', 'a', 10**6, 10**6, 10**6 + 60, 10**6 + 60)
+    }
+    counted = history.read(path, locked, lambda placement: placement.keys)
+    assert stays(counted) == {('one', 'a', 10**6, 10**6, 10**6, 10**6 + 60)}
+
+
+def test_a_clock_that_goes_back_moves_no_look(path, write, clock):
+    writer = write(State(), State())
+    clock.now -= 2 * MINUTE + 10
+    writer.look(State())
+    clock.now += MINUTE
+    writer.look(state(one='a'))
+    writer.close()
+    [stay] = read(path).stays
+    assert stay.start == 10**6
+
+
 @pytest.mark.parametrize('keys', [None, (), (LOCK,)])
 def test_keys_that_are_not_known_stay_so(path, write, keys):
     write(State(servers={'one': on('a', keys=keys)})).close()

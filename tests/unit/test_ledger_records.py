@@ -73,6 +73,11 @@ def test_a_server_that_was_scheduled_again_ran_only_on_the_last_host():
     create = ('create', 10, done(BUILD, 'b', 10), done(BUILD, 'a', 11, 13))
     result = records(past(), [create])
     assert (stays(result), result.gaps) == ([('a', 12, None, None, None)], [])
+    move = ('live-migration', 20, done(LIVE, 'c', 25, 30))
+    assert stays(records(past('c'), [create, move])) == [
+        ('a', 12, None, None, 25),
+        ('c', 25, None, None, None),
+    ]
 
 
 def test_a_server_that_was_never_launched_ran_nowhere():
@@ -129,6 +134,14 @@ def test_a_server_that_was_offloaded_without_a_record_left_after_its_move():
     ]
 
 
+def test_the_actions_that_may_have_moved_a_server_end_with_the_unshelving():
+    names = ['create', 'lock', 'shelve', 'reboot', 'unshelve', 'stop']
+    moving = nova_records.moving([Action(n, n, 10) for n in names])
+    assert [action.name for action in moving] == [
+        *('create', 'shelve', 'reboot', 'unshelve')
+    ]
+
+
 @pytest.mark.parametrize(
     ('names', 'migrations', 'expected'),
     [
@@ -151,8 +164,27 @@ def test_a_move_without_a_record_is_a_gap():
         ('a', 12, None, 12, NOW),
         ('c', 12, NOW, None, None),
     ]
-    [gap] = result.gaps
-    assert 'how it came from host a to host c' in gap
+    assert result.gaps == [
+        'server s: Nova keeps no record of how it came from host a to host c '
+        'between 1970-01-01T00:00:12Z and 1970-01-01T00:16:40Z'
+    ]
+    shelve = ('shelve', 20, done('compute_shelve_offload_instance', 'a', 20))
+    [gap] = records(past('c', terminated=60), [CREATE, shelve]).gaps
+    assert gap == (
+        'server s: Nova keeps no record of how it came from being shelved to '
+        'host c between 1970-01-01T00:00:21Z and 1970-01-01T00:01:00Z'
+    )
+
+
+def test_of_builds_that_start_together_the_one_that_ends_last_counts():
+    builds = done(BUILD, 'a', 11, 13), done(BUILD, 'b', 11, 12)
+    result = records(past(), [('create', 10, *builds)])
+    assert stays(result) == [('a', 12, None, None, None)]
+
+
+def test_a_server_that_was_deleted_was_where_it_was_last():
+    gone = past(None, 'DELETED', terminated=60, is_deleted=True)
+    assert stays(records(gone, [CREATE])) == [('a', 12, None, None, 60)]
 
 
 def test_purged_actions_are_a_gap():
@@ -212,7 +244,11 @@ def test_what_is_rebuilt_where_it_was_stays_there():
 
 
 def test_an_event_without_an_end_or_a_host_moves_nothing():
-    events = Event(LIVE, 'c', 20, None, True), done(LIVE, None, 21)
+    events = (
+        Event(LIVE, 'c', 20, None, True),
+        done(LIVE, None, 21),
+        done('compute_pre_live_migration', 'c', 22),
+    )
     move = ('live-migration', 20, *events, done(LIVE, 'b', 25, 30))
     assert stays(records(past('b'), [CREATE, move])) == [
         ('a', 12, None, None, 25),
@@ -290,6 +326,24 @@ def test_a_start_that_is_not_known_to_the_second_stays_so_in_a_period(
 
 
 @pytest.mark.parametrize(
+    ('end', 'end_from', 'clipped'),
+    [
+        (200, 150, (200, 150)),
+        (180, None, (180, None)),
+        (201, 150, (None, 150)),
+        (None, 199, (None, 199)),
+        (300, 200, (None, None)),
+        (300, 250, (None, None)),
+        (None, None, (None, None)),
+    ],
+)
+def test_an_end_after_a_period_is_none(end, end_from, clipped):
+    stay = Stay(1, end, 's', 'a', end_from=end_from)
+    found = ledger._clipped(stay, 100, 200)
+    assert (found.end, found.end_from) == clipped
+
+
+@pytest.mark.parametrize(
     ('nova', 'kept'),
     [
         (Stay(10, 20, 's', 'a'), False),
@@ -325,6 +379,14 @@ def test_what_nova_does_not_know_is_taken_from_the_file(nova, kept, times):
         ]
         * kept
     )
+
+
+@pytest.mark.parametrize(('start', 'is_known'), [(17, True), (18, False)])
+@pytest.mark.parametrize('end', [18, None])
+def test_what_nova_knows_of_the_end_of_a_stay_is_known(start, is_known, end):
+    recorded = Stay(12 if end else 17, end, 's', 'a')
+    nova = Stay(start, 20, 's', 'a')
+    assert ledger._covers(nova, recorded) is is_known
 
 
 @pytest.mark.parametrize(

@@ -211,8 +211,6 @@ def _clipped(stay: Stay, since: int, until: int) -> Stay:
     end.
     """
     has_ended = stay.end is not None and stay.end <= until
-    if stay.start > since and has_ended:
-        return stay
     start_by, end_from = stay.start_by, stay.end_from
     return dataclasses.replace(
         stay,
