@@ -164,7 +164,9 @@ def invocations(directory: str) -> Iterator[list[str]]:
                     yield ['key', 'add', *key, *at, '-f', fmt]
                     yield ['key', 'remove', *key, *at, '-f', fmt]
         for f in flavors[:1]:
-            yield ['check', '--flavor', f, '--host', hosts[0], *at]
+            for fmt in ('table', 'json'):
+                asked = ['--flavor', f, '--host', hosts[0]]
+                yield ['check', *asked, *at, '-f', fmt]
         for h in hosts[:2]:
             yield ['lock', 'show', h, *at, '-f', 'json']
         yield ['lock', 'show', 'nothing', *at]

@@ -29,6 +29,31 @@ def test_the_answer_is_no_with_one_reason(run):
     )
 
 
+@pytest.mark.parametrize(
+    ('host', 'code', 'document'),
+    [
+        (
+            'win-1',
+            4,
+            {
+                'verdict': 'excluded',
+                'reason': 'in aggregate win-hosts, locked by trait '
+                'CUSTOM_LICENSED_WINDOWS, which flavor m1.small does not '
+                'require',
+            },
+        ),
+        ('linux-1', 0, {'verdict': 'candidate', 'reason': None}),
+    ],
+)
+def test_the_answer_is_a_document_for_programs(run, host, code, document):
+    result = run(
+        *('check', '--flavor', 'm1.small', '--host', host),
+        *('--snapshot', WINDOWS, '-f', 'json'),
+    )
+    assert (result.code, result.err) == (code, '')
+    assert json.loads(result.out) == {'host': host, **document}
+
+
 def test_a_host_that_does_not_exist_is_no_answer(run):
     result = run(
         *('check', '--flavor', 'm1.small', '--host', 'win-9'),

@@ -2,47 +2,50 @@
 """``check``: says whether a server may use a host."""
 
 import argparse
-from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.text import escaped
 from isolate_aggregates.tools import comparison, errors, explain
 from isolate_aggregates.tools.capacity import rejection
-from isolate_aggregates.tools.cli import usage
+from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import request_arguments
+from isolate_aggregates.tools.commands import documents, request_arguments
 from isolate_aggregates.tools.commands.request_arguments import Question
 from isolate_aggregates.tools.request import asking
 
 _LEFT_OUT = 'Placement does not offer it, although it should'
 
 
-class CheckHost(usage.Command):
+class CheckHost(output.Lister):
     """Say whether a server may use a host, and why not.
 
     The answer is yes or no with one reason, and the exit status 0 or 4.
     explain has all reasons, for all hosts.
     """
 
-    app: Any
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         request_arguments.add_arguments(parser, server=True)
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        host = parsed_args.host
+    def report(self, args: argparse.Namespace) -> output.Report:
+        host = args.host
         if not host:
             self._usage.error('--host is required')
         # The question is not narrowed to the host: that would be a reason of
         # its own for all others.
-        parsed_args.host = None
-        with request_arguments.opened(self.app, parsed_args) as question:
+        args.host = None
+        with request_arguments.opened(self.app, args) as question:
             reason = _reason(question, host)
-        answer = f'no: {escaped(reason)}' if reason else 'yes'
-        self.app.stdout.write(f'{answer}\n')
-        return ExitStatus.NO if reason else ExitStatus.DONE
+        verdict = 'excluded' if reason else 'candidate'
+        return output.Report(
+            document=lambda: documents.CheckedHost(
+                host=host, verdict=verdict, reason=reason or None
+            ),
+            columns=('Host', 'Verdict', 'Reason'),
+            rows=[(host, verdict, reason)],
+            text=[f'no: {reason}' if reason else 'yes'],
+            status=ExitStatus.NO if reason else ExitStatus.DONE,
+        )
 
 
 def _reason(question: Question, host: str) -> str:

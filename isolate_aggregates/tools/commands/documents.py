@@ -24,6 +24,8 @@ from isolate_aggregates.tools.mirrored.chain import InstalledFilter
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange
 
+Verdict = Annotated[str, one_of('candidate', 'excluded')]
+
 # explain
 
 
@@ -88,7 +90,7 @@ class ExplainedHost:
     name: str
     node: str
     uuid: str
-    verdict: Annotated[str, one_of('candidate', 'excluded')]
+    verdict: Verdict
     reasons: Names
 
 
@@ -98,6 +100,18 @@ class Explanation:
 
     summary: ExplainSummary
     hosts: tuple[ExplainedHost, ...]
+
+
+# check
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedHost:
+    """Whether a server may use a host, and why not."""
+
+    host: str
+    verdict: Verdict
+    reason: Annotated[str | None, 'Null for a candidate.']
 
 
 # audit
@@ -191,6 +205,7 @@ class Sync:
     effect: PreviewedEffect
 
 
+CHECK = documents.schema(CheckedHost, 'Whether a server may use a host')
 FILTERS = documents.schema(
     tuple[InstalledFilter, ...], 'The installed request filters'
 )

@@ -16,6 +16,7 @@ SCHEMAS = {
     'audit': documents.AUDIT,
     'candidate list': request_documents.CANDIDATES,
     'capacity list': request_documents.CAPACITY,
+    'check': documents.CHECK,
     'effect show': EFFECT,
     'explain': documents.EXPLAIN,
     'filter list': documents.FILTERS,
