@@ -36,12 +36,13 @@ class World(WiredWorld):
 
     def __init__(self, client, database=placement_backup):
         super().__init__(client, database)
-        self.nova.on_delete = self._free
+        self.nova.on_delete = self.free
         self.store = self.new_store()
 
-    def new_store(self, **settings):
+    def new_store(self, line=None, **settings):
         """Return what another process would have."""
-        return reservations.ReservationStore(self.connection(), **settings)
+        connection = self.connection(line)
+        return reservations.ReservationStore(connection, **settings)
 
     def put_back(self, scene):
         """Have what was kept, and nothing else."""
@@ -191,9 +192,16 @@ class World(WiredWorld):
             allocations[self.child(host)] = {
                 'resources': {names.resource_class(reservation_id): 1}
             }
+        is_accepted = self.claim(uuid(3, server), allocations)
+        if is_accepted:
+            self.nova.servers[uuid(3, server)] = reservation_id or 'ordinary'
+        return is_accepted
+
+    def claim(self, server, allocations):
+        """Claim resources for a server; return whether Placement accepts."""
         answer = self.direct._service.request(
             'PUT',
-            f'/allocations/{uuid(3, server)}',
+            f'/allocations/{server}',
             '1.28',
             {
                 'allocations': allocations,
@@ -203,11 +211,10 @@ class World(WiredWorld):
             },
             accept=(204, 409),
         )
-        if answer.status_code == 204:
-            self.nova.servers[uuid(3, server)] = reservation_id or 'ordinary'
         return answer.status_code == 204
 
-    def _free(self, server):
+    def free(self, server):
+        """Give up the claim of a server."""
         self.direct.send('DELETE', f'/allocations/{server}', accept=(204, 404))
 
     # What is there.

@@ -41,9 +41,18 @@ class Wire(adapters.HTTPAdapter):
         self.most_candidates = None
 
     def send(self, request, **kwargs):
-        """Carry a call."""
+        """Carry a call, unless it is to fail."""
         self.calls.append((request.method, request.url))
         fault = self.fault and self.fault(len(self.calls))
+        return self.carry(request, fault, **kwargs)
+
+    def carry(self, request, fault=None, **kwargs):
+        """Carry a call.
+
+        :param fault: What happens to it: ``refused`` and ``cut`` have no
+            effect; of ``lost`` and ``silent`` only the answer is wrong, or
+            missing.
+        """
         if fault in ('refused', 'cut'):
             return self._fail(request, fault)
         if self.meddle:
@@ -59,7 +68,7 @@ class Wire(adapters.HTTPAdapter):
             answer = super().send(request, **kwargs)
         if self.date:
             answer.headers['Date'] = self.date
-        return self._fail(request, 'lost') if fault == 'lost' else answer
+        return self._fail(request, fault) if fault else answer
 
     def _ask_nova(self, request):
         parts = parse.urlsplit(request.url)
@@ -74,7 +83,7 @@ class Wire(adapters.HTTPAdapter):
 
     @staticmethod
     def _fail(request, fault):
-        if fault == 'cut':
+        if fault in ('cut', 'silent'):
             raise requests.ConnectionError('the wire is cut')
         return _response(request, 500, {'errors': [{'detail': 'no'}]})
 
@@ -107,12 +116,15 @@ class WiredWorld:
         self.wire = Wire(self.nova)
         self._empty = self.keep()
 
-    def connection(self):
-        """Return what another process would connect with."""
+    def connection(self, line=None):
+        """Return what another process would connect with.
+
+        :param line: Carries its calls; None for the wire itself.
+        """
         http = requests.Session()
         # It needs no proxies; to look for them takes as long as a call.
         http.trust_env = False
-        http.mount('http://', self.wire)
+        http.mount('http://', line or self.wire)
         return Connection(
             session.Session(token_endpoint.Token(NOVA, 'admin'), session=http),
             endpoints={

@@ -1,22 +1,22 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Repeating a failed operation, or reconciling, completes it.
+"""Repeating a failed command, or reconciling, completes it.
 
-The calls of each writing operation fail in turn: either before the call has an
-effect, or after it, with the response lost. By default every twelfth call
+The calls of each command fail in turn: either before the call has an effect,
+or after it, with the response lost or missing. By default every twelfth call
 fails; with ``THOROUGH=1`` each one does.
 """
 
-import abc
-import contextlib
+import importlib.metadata
 import re
 
+from agreement import agreed
 import pytest
-from reservation_world import HOUR, NOW, PROJECT, uuid
+from reservation_world import HOUR, NOW, PROJECT, typed, uuid
 from thorough import every
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import errors
-from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations import store as stores
+from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.rest import client
 
 STEP = every(12)
 
@@ -38,12 +38,17 @@ def wanted(start=NOW, amount=3, affinity=None, name=ID):
     )
 
 
-class Case(abc.ABC):
-    """An operation, its initial state, and the time of reconciling."""
+class Case:
+    """Commands, their initial state, and the time."""
 
+    commands = ()
     then = NOW
+    # Their exit status if nothing fails.
+    codes = (0,)
     # Whether reconciling completes it.
-    is_ticked = True
+    is_ticked = False
+    # Whether it writes slots or hosts.
+    is_guarded = True
 
     def begin(self, world):
         """Create the initial state."""
@@ -51,16 +56,20 @@ class Case(abc.ABC):
         world.add_host('h1')
         world.add_host('h2')
 
-    @abc.abstractmethod
-    def act(self, world):
-        """Run the operation."""
-
 
 class Create(Case):
+    is_ticked = True
     start = NOW
+    amount = 3
 
-    def act(self, world):
-        reservations.create(world.store, wanted(self.start), NOW)
+    @property
+    def commands(self):
+        return (
+            f'create --id {ID} --project {PROJECT} --amount {self.amount} '
+            '--vcpus 4 --ram 1024 --disk 10 --property hw:cpu_policy=shared '
+            f'--start {self.start.isoformat()} '
+            f'--end {(NOW + 5 * HOUR).isoformat()}',
+        )
 
 
 class CreateForLater(Create):
@@ -70,20 +79,18 @@ class CreateForLater(Create):
 class Refuse(Create):
     """The slots do not fit."""
 
-    def act(self, world):
-        with pytest.raises(errors.ReservationError, match='room for'):
-            reservations.create(world.store, wanted(amount=5), NOW)
+    amount = 5
+    codes = (1,)
 
 
 class Start(Case):
+    commands = ('reconcile',)
     then = NOW + HOUR
+    is_ticked = True
 
     def begin(self, world):
         super().begin(world)
         reservations.create(world.store, wanted(NOW + HOUR), NOW)
-
-    def act(self, world):
-        reservations.reconcile_all(world.store, self.then)
 
 
 class Running(Case):
@@ -96,82 +103,76 @@ class Running(Case):
 
 
 class More(Running):
-    def act(self, world):
-        reservations.update(world.store, ID, NOW, amount=3)
+    commands = (f'set {ID} --amount 3',)
+    is_ticked = True
 
 
 class Fewer(Running):
-    def act(self, world):
-        reservations.update(world.store, ID, NOW, amount=1)
+    commands = (f'set {ID} --amount 1',)
+    is_ticked = True
 
 
 class Longer(Running):
     """The later end would overlap with another reservation."""
+
+    commands = (f'set {ID} --amount 3 --end never',)
+    is_ticked = True
 
     def begin(self, world):
         super().begin(world)
         later = wanted(NOW + 4 * HOUR, 1, name=OTHER)
         reservations.create(world.store, later, NOW)
 
-    def act(self, world):
-        reservations.update(world.store, ID, NOW, amount=3, end=None)
-
 
 class Share(Running):
     """Another project comes, one goes, and both learn when it ends."""
 
-    is_ticked = False
+    commands = (
+        f'set {ID} --share {"5" * 32} --unshare {"f" * 32} --warn-before 1h',
+    )
+    is_guarded = False
 
     def begin(self, world):
         super().begin(world)
         reservations.update(world.store, ID, NOW, share=['f' * 32])
 
-    def act(self, world):
-        reservations.update(
-            world.store,
-            ID,
-            NOW,
-            share=['5' * 32],
-            unshare=['f' * 32],
-            warn_before=HOUR,
-        )
-
 
 class LoseHost(Running):
     """That a host with open slots is down is recorded once."""
+
+    commands = ('reconcile',)
+    codes = (3,)
+    is_ticked = True
+    is_guarded = False
 
     def begin(self, world):
         super().begin(world)
         reservations.reconcile_all(world.store, NOW)
         world.fail_host('h1')
 
-    def act(self, world):
-        reservations.reconcile_all(world.store, NOW)
-
 
 class MoreThanFit(Running):
-    def act(self, world):
-        with pytest.raises(errors.ReservationError, match='room for'):
-            reservations.update(world.store, ID, NOW, amount=5)
+    commands = (f'set {ID} --amount 5',)
+    codes = (1,)
+    is_ticked = True
 
 
 class End(Running):
+    commands = (f'end {ID}', 'reconcile')
+    codes = (3, 0)
+    is_ticked = True
+
     def begin(self, world):
         super().begin(world)
         # A shelved server, which has no allocation.
         world.nova.servers[uuid(3, 's2')] = ID
 
-    def act(self, world):
-        reservations.end(world.store, ID, NOW)
-        reservations.reconcile_all(world.store, NOW)
-
 
 class EndByItself(Running):
+    commands = ('reconcile', 'reconcile')
+    codes = (3, 0)
+    is_ticked = True
     then = NOW + 6 * HOUR
-
-    def act(self, world):
-        reservations.reconcile_all(world.store, self.then)
-        reservations.reconcile_all(world.store, self.then)
 
 
 class EndSlowly(EndByItself):
@@ -183,37 +184,32 @@ class EndSlowly(EndByItself):
 
 
 class Repair(Running):
-    is_ticked = False
+    commands = ('repair',)
+    codes = (3,)
 
     def begin(self, world):
         super().begin(world)
         reservations.update(world.store, ID, NOW, amount=2)
         world.fail_host('h1')
 
-    def act(self, world):
-        reservations.repair(world.store, NOW)
-
 
 class Enable(Case):
-    is_ticked = False
+    commands = ('host set --enable h3',)
 
     def begin(self, world):
         super().begin(world)
         world.add_host('h3', enable=False)
 
-    def act(self, world):
-        reservations.enable_host(world.store, 'h3')
-
 
 class Disable(Case):
-    is_ticked = False
-
-    def act(self, world):
-        reservations.disable_host(world.store, 'h2')
+    commands = ('host set --disable h2',)
 
 
 class TakeOver(Case):
     """Slots and hosts are as Blazar writes them."""
+
+    commands = ('reconcile',)
+    is_ticked = True
 
     def begin(self, world):
         super().begin(world)
@@ -222,21 +218,86 @@ class TakeOver(Case):
         reservations.create(world.store, running, NOW)
         world.write_as_blazar()
 
-    def act(self, world):
-        reservations.reconcile_all(world.store, NOW)
+
+class Read(Running):
+    """It changes nothing, whatever fails."""
+
+    is_guarded = False
 
 
-KINDS = (
-    *(Create, Start, End, TakeOver),
-    *(
-        pytest.param(kind, marks=pytest.mark.slow)
-        for kind in (
-            *(CreateForLater, Refuse, Fewer, Longer, MoreThanFit),
-            *(More, Repair, EndByItself, Enable, Disable),
-            *(Share, LoseHost, EndSlowly),
+class List(Read):
+    commands = ('list',)
+
+
+class Show(Read):
+    commands = (f'show {ID}',)
+
+
+class Calendar(Read):
+    commands = ('calendar list',)
+
+
+class Hosts(Read):
+    commands = ('host list',)
+
+
+class History(Read):
+    commands = ('history list',)
+
+    def begin(self, world):
+        super().begin(world)
+        reservations.create(
+            world.store, wanted(NOW + HOUR, 1, name=OTHER), NOW
         )
-    ),
+        reservations.end(world.store, OTHER, NOW)
+
+
+QUICK = (Create, Start, End, TakeOver, List)
+SLOW = (
+    *(CreateForLater, Refuse, Fewer, Longer, MoreThanFit, More, Share),
+    *(Repair, EndByItself, EndSlowly, LoseHost, Enable, Disable),
+    *(Show, Calendar, Hosts, History),
 )
+KINDS = (
+    *QUICK,
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW),
+)
+
+
+def test_each_command_has_a_case():
+    """A command is what an entry point of the program is."""
+    points = importlib.metadata.entry_points(group='isolate_aggregates.cli')
+    words = {point.name.replace('_', ' ') for point in points}
+    assert {
+        name.removeprefix('reservation ')
+        for name in words
+        if name.startswith('reservation ')
+    } == {
+        re.match('[a-z]+( (list|set))?', command)[0]
+        for kind in (*QUICK, *SLOW)
+        for command in kind().commands
+    }
+
+
+@pytest.fixture
+def act(world, run, operated, monkeypatch):
+    """Run the commands of a case at its time; return how each ended."""
+    monkeypatch.setattr(client, 'RETRY_DELAY', 0.001)
+
+    def commands(case):
+        monkeypatch.setattr(times, 'now', lambda: case.then)
+        monkeypatch.setattr(stores, '_now', lambda: case.then)
+        results = [
+            typed(run, *agreed(('reservation', *command.split())))
+            for command in case.commands
+        ]
+        for result in results:
+            # Sentences, or nothing.
+            assert 'Traceback' not in result.err
+            assert bool(result.err) or result.code in (0, 3), result
+        return [result.code for result in results]
+
+    return commands
 
 
 def breaks(calls):
@@ -244,25 +305,29 @@ def breaks(calls):
 
     Between two changes, it does not matter which of the reads fails.
     """
+    reads_only = all(method == 'GET' for method, _ in calls)
     before = 'PUT'
     for number, (method, _) in enumerate(calls, 1):
         if method != 'GET':
             yield number, 'lost'
-        if method != 'GET' or before != 'GET':
+            yield number, 'silent'
+        if method != 'GET' or before != 'GET' or reads_only:
             yield number, 'refused'
         before = method
 
 
 @pytest.mark.parametrize('kind', KINDS, ids=lambda kind: kind.__name__)
-def test_an_interrupted_operation_is_completed(world, kind):
+def test_an_interrupted_command_is_completed(world, act, kind):
     case = kind()
     case.begin(world)
     before = world.picture()
     scene = world.keep()
     world.put_back(scene)
-    case.act(world)
+    codes = act(case)
+    assert tuple(codes) == case.codes
     calls = list(world.wire.calls)
     expected = world.picture()
+    assert isinstance(case, Read) == (expected == before) or 1 in codes
 
     rounds = list(enumerate(breaks(calls)))
     for round_, (number, fault) in rounds[::STEP]:
@@ -271,31 +336,37 @@ def test_an_interrupted_operation_is_completed(world, kind):
         world.wire.fault = lambda call, number=number, fault=fault: (
             fault if call == number else None
         )
-        # Reconciling logs the failure and continues.
-        with contextlib.suppress(exception.ServiceError):
-            case.act(world)
+        act(case)
         world.wire.fault = None
         if case.is_ticked and round_ % 2:
-            reservations.reconcile_all(world.store, case.then)
-            reservations.reconcile_all(world.store, case.then)
+            for _ in range(2):
+                reservations.reconcile_all(world.new_store(), case.then)
             # An operation that was never recorded cannot be completed.
             assert world.picture() in (expected, before), where
-        with contextlib.suppress(tools_errors.NotFound):
-            # It may have been completed before the failure.
-            case.act(world)
+        # It may have been completed before the failure.
+        act(case)
         assert world.picture() == expected, where
 
 
-@pytest.mark.parametrize('kind', KINDS, ids=lambda kind: kind.__name__)
-def test_operations_survive_database_deadlocks(world, kind):
-    if kind in (Share, LoseHost):
-        pytest.skip('It writes nothing into Placement.')
+@pytest.mark.parametrize(
+    'kind',
+    [
+        *(kind for kind in QUICK if kind.is_guarded),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in SLOW
+            if kind.is_guarded
+        ),
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_commands_survive_database_deadlocks(world, act, kind):
     case = kind()
     case.begin(world)
     before = world.picture()
     scene = world.keep()
     world.put_back(scene)
-    case.act(world)
+    act(case)
     expected = world.picture()
     world.put_back(scene)
     ended = set()
@@ -308,7 +379,7 @@ def test_operations_survive_database_deadlocks(world, kind):
         return 'refused'
 
     world.wire.fault = fault
-    case.act(world)
+    act(case)
     world.wire.fault = None
     assert world.picture() == expected
     # What is refused writes nothing.
