@@ -18,7 +18,6 @@ from isolate_aggregates.testing import make_flavor
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     Port,
-    ServerGroup,
 )
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room import (
@@ -136,11 +135,12 @@ def test_others_make_room_without_the_solver(without_solver, monkeypatch):
 @pytest.mark.parametrize(('most', 'fits'), [(1, False), (2, True)])
 def test_each_server_of_a_group_counts_once(most, fits):
     servers = [server('a', 'h1'), server('b', 'h2')]
-    ids = frozenset(each.id for each in servers)
-    some = ServerGroup('group', 'anti-affinity', ids, most)
-    occupancy = Occupancy(
-        cloud({'h1': 2, 'h2': 2}, servers), dict.fromkeys(ids, some)
+    snapshot = cloud(
+        {'h1': 2, 'h2': 2},
+        servers,
+        groups=[group('group', 'anti-affinity', *servers, most=most)],
     )
+    occupancy = Occupancy(snapshot, Kinds(snapshot, CONF))
     assert (not occupancy.group_objection(servers[1], 'h1')) is fits
 
 
@@ -268,7 +268,7 @@ def test_a_placement_of_the_solver_is_taken_as_far_as_there_is_room():
         Homeless(kinds.of_server(each), each)
         for each in snapshot.servers.placed
     ]
-    occupancy = Occupancy(snapshot, kinds.groups)
+    occupancy = Occupancy(snapshot, kinds)
     packed = exact._carried_out([(some, {'h1': 2})], occupancy)
     assert packed.placed == ((some[0], 'h1'),)
     assert packed.left == (some[1],)
@@ -286,7 +286,7 @@ def test_servers_are_packed_tight_only_if_that_places_more():
     ]
     packed = packing.pack(
         [small, big],
-        Occupancy(snapshot, kinds.groups),
+        Occupancy(snapshot, kinds),
         {small.kind: ['h3', 'h2'], big.kind: ['h2']},
     )
     assert packed.placed == ((small, 'h3'),)
@@ -304,7 +304,7 @@ def test_a_server_of_a_group_takes_the_host_with_the_most_room():
     homeless = Homeless(kinds.of_server(one), one)
     packed = packing.pack(
         [homeless],
-        Occupancy(snapshot, kinds.groups),
+        Occupancy(snapshot, kinds),
         {homeless.kind: ['h2', 'h3']},
     )
     assert packed.placed == ((homeless, 'h3'),)
@@ -315,7 +315,7 @@ def test_what_a_server_uses_is_free_when_it_has_left():
     kinds = Kinds(snapshot, CONF)
     [gone] = snapshot.servers.placed
     kind = kinds.of_server(gone)
-    occupancy = Occupancy(snapshot, kinds.groups)
+    occupancy = Occupancy(snapshot, kinds)
     before = occupancy.free['h1']
     occupancy.remove(kind, gone, 'h1')
     assert kind.amounts['VCPU'] == 1

@@ -22,6 +22,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
     make_tree,
 )
+from isolate_aggregates.tools.answers.requests import Likeness
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     Port,
@@ -452,6 +453,27 @@ def test_without_the_solver_the_answer_is_a_bound(monkeypatch):
 
 
 # Several hosts, of which some have no servers.
+
+
+@pytest.mark.parametrize('number', range(15))
+def test_each_failure_is_as_if_no_other_had_been_examined(number):
+    facts = room_clouds.random_facts(random.Random(number), 8, 16)
+    for case in survival(facts.cloud, CONF).cases:
+        [alone] = survival(facts.cloud, CONF, among=case.hosts).cases
+        assert alone == case
+
+
+@pytest.mark.parametrize(
+    'more', [{'segments': ('s2',)}, {'remote_managed': True}]
+)
+def test_servers_with_ports_of_other_kinds_are_told_apart(more):
+    port = Port('p', 'network', segments=('s1',))
+    servers = [
+        server('a', 'h1', ports=(port,)),
+        server('b', 'h1', ports=(dataclasses.replace(port, **more),)),
+    ]
+    likeness = Likeness()
+    assert len({likeness.key(each, each.flavor) for each in servers}) == 2
 
 
 def test_a_host_without_servers_can_fail_with_another():

@@ -3,7 +3,6 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Set
 import dataclasses
-import itertools
 from typing import Any
 
 from isolate_aggregates import exception
@@ -109,8 +108,8 @@ class Offers:
 
     def hosts_of(self, nodes: ProviderSet) -> frozenset[str]:
         """Return the names of the hosts of compute nodes."""
-        flags = self.index.flags(nodes)
-        return frozenset(itertools.compress(self.index.host_of, flags))
+        host_of = self.index.host_of
+        return frozenset(host_of[node] for node in self.index.members(nodes))
 
     def nodes(self, queries: Iterable[ResourceRequest]) -> ProviderSet:
         """Return their compute nodes, numbered as the providers are."""

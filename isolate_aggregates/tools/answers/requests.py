@@ -305,41 +305,66 @@ class Requests:
         )
 
 
-def likeness(server: Server, flavor: Flavor | None) -> Hashable:
-    """Return a key; servers with equal keys have equal requests.
+class Likeness:
+    """Tells which servers have equal requests."""
 
-    :param flavor: The flavor that its request is built with.
-    """
-    return (
-        flavor
-        and (
-            flavor.name,
-            flavor.vcpus,
-            flavor.ram,
-            flavor.disk,
-            flavor.ephemeral,
-            flavor.swap,
-            tuple(sorted(flavor.extra_specs.items())),
-        ),
-        server.image_id,
-        None
-        if server.image_properties is None
-        else tuple(sorted(server.image_properties.items())),
-        server.project_id,
-        tuple(
-            (key, values)
-            for key, values in sorted(server.scheduler_hints.items())
-            if key not in _OF_OTHERS
-        ),
-        server.availability_zone,
-        tuple(
-            port.id if port.groups or port.device_profile else port.network
-            for port in server.ports or ()
-            if port.groups
-            or port.device_profile
-            or port.remote_managed
-            or port.segments
-        ),
+    def __init__(self) -> None:
+        # Of most servers of a flavor, the flavor is the same object. They are
+        # kept, so that no others get their identity.
+        self._flavors: dict[int, tuple[Flavor, Hashable]] = {}
+
+    def key(self, server: Server, flavor: Flavor | None) -> Hashable:
+        """Return a key; servers with equal keys have equal requests.
+
+        :param flavor: The flavor that its request is built with.
+        """
+        return (
+            flavor and self._of_flavor(flavor),
+            server.image_id,
+            None
+            if server.image_properties is None
+            else tuple(sorted(server.image_properties.items())),
+            server.project_id,
+            _of_hints(server) if server.scheduler_hints else (),
+            server.availability_zone,
+            _of_ports(server) if server.ports else (),
+        )
+
+    def _of_flavor(self, flavor: Flavor) -> Hashable:
+        if id(flavor) not in self._flavors:
+            self._flavors[id(flavor)] = (
+                flavor,
+                (
+                    flavor.name,
+                    flavor.vcpus,
+                    flavor.ram,
+                    flavor.disk,
+                    flavor.ephemeral,
+                    flavor.swap,
+                    tuple(sorted(flavor.extra_specs.items())),
+                ),
+            )
+        return self._flavors[id(flavor)][1]
+
+
+def _of_hints(server: Server) -> Hashable:
+    return tuple(
+        (key, values)
+        for key, values in sorted(server.scheduler_hints.items())
+        if key not in _OF_OTHERS
+    )
+
+
+def _of_ports(server: Server) -> Hashable:
+    return tuple(
+        port.id
+        if port.groups or port.device_profile
+        else (port.network, port.remote_managed, port.segments)
+        for port in server.ports or ()
+        if port.groups
+        or port.device_profile
+        or port.remote_managed
+        or port.segments
     )
 
 

@@ -18,7 +18,7 @@ from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools import errors, filter_keys
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.answers.deciding import decided
-from isolate_aggregates.tools.answers.requests import bare, likeness
+from isolate_aggregates.tools.answers.requests import Likeness, bare
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
@@ -186,13 +186,14 @@ class _ServerCheck:
             *(one.traits for one in snapshot.providers if one.is_sharing)
         )
         self._images_matter = _matters(self.cloud, 'image')
+        self._likeness = Likeness()
         self._hints_matter = _matters(self.cloud, 'hint')
 
     def verdicts(
         self, server: Server, host: str, flavor: Flavor
     ) -> Iterator[OutOfPlace]:
         """Yield why an equal new server could not use the host of a server."""
-        key = likeness(server, flavor)
+        key = self._likeness.key(server, flavor)
         destination = self.destinations.get(key)
         if destination is None:
             destination = self._conclude(self.cloud.requests.of(server))
@@ -276,7 +277,7 @@ class _ServerCheck:
         if now is None:
             # No new server can have its flavor.
             return
-        key = likeness(server, now), host
+        key = self._likeness.key(server, now), host
         why = self.newcomers.get(key)
         if why is None:
             why = self._objections(server, host, now, image, aggregates)
@@ -300,7 +301,7 @@ class _ServerCheck:
         aggregates: frozenset[str],
     ) -> list[str]:
         """Return why a new server would not get a host."""
-        key = likeness(server, flavor)
+        key = self._likeness.key(server, flavor)
         destination = self.of_newcomers.get(key)
         if destination is None:
             request = self.cloud.requests.of(server, bare(flavor, image))

@@ -67,7 +67,10 @@ def tenant_aggregate(
             for key, value in aggregate.metadata.items()
         )
 
-    own = aggregates.where(('tenant', project), is_own)
+    own = aggregates.remember(
+        ('tenant', project),
+        lambda: tuple(filter(is_own, aggregates.with_prefix(_TENANT))),
+    )
     if own:
         yield Require(
             own,

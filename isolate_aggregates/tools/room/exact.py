@@ -4,7 +4,6 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from isolate_aggregates.tools.room import packing
 from isolate_aggregates.tools.room.kinds import Kind
 from isolate_aggregates.tools.room.occupancy import Occupancy
 from isolate_aggregates.tools.room.packing import Homeless, Packed
@@ -29,7 +28,7 @@ def most(
     :param packed: A placement that was found without the solver.
     :param targets: The hosts that each kind may use.
     """
-    least = packing.alone(homeless, occupancy, targets)
+    least = packed.least
     if least == len(packed.left) or not is_available():
         return packed, least
     program = Program()

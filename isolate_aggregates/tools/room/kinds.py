@@ -5,7 +5,14 @@ Which hosts a server may use is decided by the request filters and the
 Placement simulator, as for a new server with its request.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import dataclasses
 
 from oslo_config import cfg
@@ -17,7 +24,7 @@ from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.deciding import Question
 from isolate_aggregates.tools.answers.offers import Offers
-from isolate_aggregates.tools.answers.requests import Requests, likeness
+from isolate_aggregates.tools.answers.requests import Likeness, Requests
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -33,6 +40,7 @@ from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, constraints
 from isolate_aggregates.tools.server_images import ServerImages
+from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 # Hints that name other servers, and the host filters that obey them.
 _PAIRED = {
@@ -50,21 +58,58 @@ class Kind:
     """Servers for which the same hosts will do, with equal amounts.
 
     :param hosts: The hosts that they may use, if there is room.
-    :param queries: The queries to Placement, of which a host needs one.
-    :param amounts: What a server takes from its host, by resource class, as
-        far as all queries agree.
+    :param demands: What a server takes from its host, by resource class, for
+        each query to Placement, of which a host needs one.
     :param refusal: Why no host may be used; empty if one may.
     """
 
     hosts: frozenset[str]
-    queries: tuple[ResourceRequest, ...]
-    amounts: Mapping[str, int]
+    demands: tuple[Mapping[str, int], ...]
     refusal: str = ''
+    _queries: Callable[[], tuple[ResourceRequest, ...]] = tuple
 
     @lazy_property
-    def demands(self) -> tuple[Mapping[str, int], ...]:
-        """What a server takes from its host, for each query."""
-        return tuple(query.merged_resources() for query in self.queries)
+    def amounts(self) -> Mapping[str, int]:
+        """What a server takes from its host, as far as all queries agree."""
+        first, *others = self.demands or ({},)
+        return {
+            name: amount
+            for name, amount in first.items()
+            if all(other.get(name) == amount for other in others)
+        }
+
+    @lazy_property
+    def queries(self) -> tuple[ResourceRequest, ...]:
+        """The queries to Placement, for hosts that are not counted."""
+        return self._queries()
+
+
+class Alike:
+    """Servers that are moved alike, but for their server groups.
+
+    :param one: One of them.
+    """
+
+    def __init__(self, one: Server, kinds: 'Kinds') -> None:
+        self._one = one
+        self._kinds = kinds
+        # Empty if their cell is down.
+        self.flavor = one.flavor.name if one.flavor else ''
+
+    @lazy_property
+    def kind(self) -> Kind:
+        """Their kind."""
+        return self._kinds.of_server(self._one)
+
+    @lazy_property
+    def refusal(self) -> str:
+        """Why Nova does not evacuate them; empty if it does."""
+        return self._kinds.refusal(Action.EVACUATE, self._one)
+
+    @lazy_property
+    def unmodelled(self) -> tuple[str, ...]:
+        """What of them is not counted here, in words."""
+        return self._kinds.unmodelled(self._one)
 
 
 class Kinds:
@@ -90,7 +135,9 @@ class Kinds:
         self.requests = Requests(cloud, conf, releases)
         self._images = ServerImages(cloud.image)
         self._filters = frozenset(conf[ENABLED[0]][ENABLED[1]] or ())
+        self._likeness = Likeness()
         self._of_likeness: dict[Hashable, Kind] = {}
+        self._alike: dict[Hashable, Alike] = {}
         self._of_questions: dict[Hashable, Kind] = {}
 
     @lazy_property
@@ -113,6 +160,11 @@ class Kinds:
         if self.shares_unknown(servers.placed):
             yield 'which servers have shares of Manila'
 
+    @property
+    def index(self) -> ProviderIndex:
+        """The providers of the cloud."""
+        return self._offers.index
+
     @lazy_property
     def _offers(self) -> Offers:
         return Offers(self._snapshot)
@@ -122,10 +174,24 @@ class Kinds:
 
         :raises InvalidRequest: if its flavor is unknown.
         """
-        key = likeness(server, server.flavor)
+        key = self._likeness.key(server, server.flavor)
         if key not in self._of_likeness:
             self._of_likeness[key] = self.of_request(self.requests.of(server))
         return self._of_likeness[key]
+
+    def alike(self, server: Server) -> Alike:
+        """Return the servers that are moved like one."""
+        key = (
+            self._likeness.key(server, server.flavor),
+            server.status,
+            server.has_shares,
+            any(port.accelerator for port in server.ports)
+            if server.ports
+            else False,
+        )
+        if key not in self._alike:
+            self._alike[key] = Alike(server, self)
+        return self._alike[key]
 
     def of_request(self, request: Request) -> Kind:
         """Return the kind of servers with a request."""
@@ -139,9 +205,9 @@ class Kinds:
                 errors.InvalidRequest,
                 exception.RequestRefused,
             ) as exc:
-                return Kind(frozenset(), (), {}, str(exc).rstrip('.'))
+                return Kind(frozenset(), (), str(exc).rstrip('.'))
         key = (
-            tuple(query.to_querystring() for query in question.queries),
+            self._offers.key(question.queries),
             tuple(map(id, constraints.objections(question.destination))),
         )
         if key not in self._of_questions:
@@ -149,19 +215,13 @@ class Kinds:
         return self._of_questions[key]
 
     def _kind(self, question: Question) -> Kind:
-        queries = tuple(
-            dataclasses.replace(self._offers.relevant(query), limit=None)
-            for query in question.queries
-        )
-        first, *others = [query.merged_resources() for query in queries]
         return Kind(
             self._offers.hosts(question),
-            queries,
-            {
-                name: amount
-                for name, amount in first.items()
-                if all(other.get(name) == amount for other in others)
-            },
+            tuple(query.merged_resources() for query in question.queries),
+            _queries=lambda: tuple(
+                dataclasses.replace(self._offers.relevant(query), limit=None)
+                for query in question.queries
+            ),
         )
 
     def unmodelled(self, server: Server) -> tuple[str, ...]:

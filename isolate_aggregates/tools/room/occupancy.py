@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 import contextlib
 import dataclasses
+from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools import taken
 from isolate_aggregates.tools.capacity import involved, simulator
-from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
-from isolate_aggregates.tools.compute.servers import Server, ServerGroup
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.placement.provider import Provider
-from isolate_aggregates.tools.room.kinds import Kind
+from isolate_aggregates.tools.room.kinds import Kind, Kinds
 
 _Amounts = Mapping[str, int]
 
@@ -29,27 +30,33 @@ class Occupancy:
     :param snapshot: The cloud, with its servers.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, groups: Mapping[str, ServerGroup]
-    ) -> None:
-        index = provider_index(snapshot)
-        self._groups = groups
+    def __init__(self, snapshot: Snapshot, kinds: Kinds) -> None:
+        index = kinds.index
+        self._groups = groups = kinds.groups
         self._trees: dict[str, list[list[Provider]]] = {}
-        # What is free on hosts with a single provider, by resource class.
+        # What is free on hosts with a single provider, by resource class: one
+        # value for all hosts with the same room.
         self.free: dict[str, dict[str, int]] = {}
+        # What was before each change, the last change last.
+        self._before: list[tuple[dict[Any, Any], Hashable, Any]] = []
         self._used: dict[str, dict[str, int]] = {}
         nodes: Counter[str] = Counter(
             provider.host for provider in snapshot.providers if provider.host
         )
-        for provider in snapshot.providers:
+        rooms: dict[int, dict[str, int]] = {}
+        for number, provider in enumerate(index.providers):
             host = provider.host
             if host is None:
                 continue
-            tree = involved(index, index.numbers[provider.uuid])
+            tree = involved(index, number)
             if len(tree) == 1 and nodes[host] == 1:
-                self.free[host] = {
-                    name: provider.free(name) for name in provider.inventories
-                }
+                first = index.rooms[number]
+                if first not in rooms:
+                    rooms[first] = {
+                        name: provider.free(name)
+                        for name in provider.inventories
+                    }
+                self.free[host] = rooms[first]
             else:
                 self._trees.setdefault(host, []).append(tree)
                 for each in tree:
@@ -66,6 +73,16 @@ class Occupancy:
     def is_counted(self, host: str) -> bool:
         """Return whether the room on a host is counted in numbers."""
         return host in self.free
+
+    def by_room(self, hosts: Iterable[str]) -> Iterable[list[str]]:
+        """Group hosts: those that are counted by what is free there now.
+
+        All others are in one group.
+        """
+        groups: dict[int, list[str]] = {}
+        for host in hosts:
+            groups.setdefault(id(self.free.get(host)), []).append(host)
+        return groups.values()
 
     def times(self, kind: Kind, host: str) -> int:
         """Return how often a kind fits on a host that is counted."""
@@ -187,10 +204,8 @@ class Occupancy:
         free = self.free.get(host)
         if free is not None:
             claim = next(some for some in kind.demands if _has(free, some))
-            self.free[host] = {
-                name: amount - claim.get(name, 0)
-                for name, amount in free.items()
-            }
+            left = {n: amount - claim.get(n, 0) for n, amount in free.items()}
+            self._put(self.free, host, left)
             return
         for uuid, amounts in (self._claim(kind, host) or {}).items():
             self._use(uuid, amounts)
@@ -200,10 +215,9 @@ class Occupancy:
         self._count(server, host, -1)
         free = self.free.get(host)
         if free is not None:
-            self.free[host] = {
-                name: amount + kind.amounts.get(name, 0)
-                for name, amount in free.items()
-            }
+            gained = kind.amounts
+            more = {n: amount + gained.get(n, 0) for n, amount in free.items()}
+            self._put(self.free, host, more)
             return
         for name, amount in kind.amounts.items():
             sources = [
@@ -218,14 +232,13 @@ class Occupancy:
     @contextlib.contextmanager
     def trial(self) -> Iterator[None]:
         """Forget at the end what comes and goes meanwhile."""
-        # Values are replaced, never changed.
-        free, used, members = self.free, self._used, self._members
-        self.free, self._used = dict(free), dict(used)
-        self._members = members.copy()
+        start = len(self._before)
         try:
             yield
         finally:
-            self.free, self._used, self._members = free, used, members
+            while len(self._before) > start:
+                where, key, value = self._before.pop()
+                where[key] = value
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with the room that is left now."""
@@ -248,12 +261,20 @@ class Occupancy:
         used = dict(self._used[provider])
         for name, amount in amounts.items():
             used[name] = max(0, used.get(name, 0) + amount)
-        self._used[provider] = used
+        self._put(self._used, provider, used)
 
     def _count(self, server: Server | None, host: str, number: int) -> None:
         group = self._groups.get(server.id) if server else None
         if group:
-            self._members[group.id, host] += number
+            key = group.id, host
+            self._put(self._members, key, self._members[key] + number)
+
+    def _put(
+        self, where: dict[Any, Any], key: Hashable, value: object
+    ) -> None:
+        """Change a value; a new one takes its place, as others may have it."""
+        self._before.append((where, key, where.get(key, 0)))
+        where[key] = value
 
     def _claim(self, kind: Kind, host: str) -> Mapping[str, _Amounts] | None:
         """Return what a server would take, by provider; None if nothing fits.

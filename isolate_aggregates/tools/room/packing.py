@@ -2,7 +2,7 @@
 """Finds hosts for several servers at once."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 
 from isolate_aggregates.tools.compute.servers import Server
@@ -27,10 +27,12 @@ class Packed:
 
     :param placed: The servers with their hosts.
     :param left: The servers without one.
+    :param least: No placement leaves fewer.
     """
 
     placed: tuple[tuple[Homeless, str], ...]
     left: tuple[Homeless, ...]
+    least: int = 0
 
 
 def pack(
@@ -41,7 +43,8 @@ def pack(
     """Place servers one after the other, the most demanding first.
 
     First each takes the host with the most room, which is fast. If servers are
-    left, all try again, each on the host that it fills best.
+    left that had a host before others took it, all try again, each on the host
+    that it fills best.
 
     :param occupancy: The room, which is used up by those that are placed.
     :param targets: The hosts that each kind may use.
@@ -55,21 +58,28 @@ def pack(
     )
     with occupancy.trial():
         packed = _placed(order, occupancy, targets, tight=False)
-    if packed.left:
+    least = _alone(order, occupancy, targets) if packed.left else 0
+    if len(packed.left) > least:
         with occupancy.trial():
             tight = _placed(order, occupancy, targets, tight=True)
         if len(tight.left) < len(packed.left):
             packed = tight
     for one, host in packed.placed:
         occupancy.add(one.kind, one.server, host)
-    return packed
+    return dataclasses.replace(packed, least=least)
 
 
 def roomiest(
     kind: Kind, occupancy: Occupancy, hosts: Iterable[str]
 ) -> list[str]:
     """Return hosts in order, those with the most room for a kind first."""
-    return sorted(hosts, key=lambda host: (-occupancy.slack(kind, host), host))
+    ranked = [
+        (-slack, host)
+        for some in occupancy.by_room(hosts)
+        for slack in [occupancy.slack(kind, some[0])]
+        for host in some
+    ]
+    return [host for _, host in sorted(ranked)]
 
 
 def _placed(
@@ -124,7 +134,7 @@ def _host(
     return best[1] if best else None
 
 
-def alone(
+def _alone(
     homeless: Iterable[Homeless],
     occupancy: Occupancy,
     targets: Mapping[Kind, Collection[str]],
@@ -146,23 +156,25 @@ def slots(
     """Return how many servers of a kind there is room for, up to a number."""
     number = 0
     for host in hosts:
-        for _ in _filled(kind, occupancy, host):
-            number += 1
-            if number >= most:
-                return number
+        number += _fitting(kind, occupancy, host, most - number)
+        if number >= most:
+            return most
     return number
 
 
-def _filled(kind: Kind, occupancy: Occupancy, host: str) -> Iterator[None]:
-    """Yield once for each server of a kind that fits on a host."""
+def _fitting(kind: Kind, occupancy: Occupancy, host: str, most: int) -> int:
+    """Return how many servers of a kind fit on a host.
+
+    :param most: Where they are placed one by one, no more are.
+    """
     if occupancy.is_counted(host):
-        for _ in range(occupancy.times(kind, host)):
-            yield
-        return
+        return occupancy.times(kind, host)
+    number = 0
     with occupancy.trial():
-        while occupancy.fits(kind, host):
+        while number < most and occupancy.fits(kind, host):
             occupancy.add(kind, None, host)
-            yield
+            number += 1
+    return number
 
 
 def objection(
@@ -179,9 +191,10 @@ def objection(
         return f'the filters refuse it: {kind.refusal}'
     if not hosts:
         return 'no other host may be used'
-    objections = {occupancy.group_objection(server, host) for host in hosts}
-    if '' not in objections:
-        return ' or '.join(sorted(objections))
+    if server and occupancy.is_grouped(server):
+        objections = {occupancy.group_objection(server, h) for h in hosts}
+        if '' not in objections:
+            return ' or '.join(sorted(objections))
     if len(hosts) == 1:
         [host] = hosts
         return f'there is no room on {host}, the only other host'

@@ -137,7 +137,7 @@ class Planner:
                 'There cannot be room for these servers: '
                 f'{task.wanted[0].refusal}.'
             )
-        occupancy = Occupancy(self._snapshot, self._kinds.groups)
+        occupancy = Occupancy(self._snapshot, self._kinds)
         servers = self._snapshot.known_servers.placed
         return self._planned(
             task, servers, occupancy, task.emptied, parallel, seconds
@@ -161,7 +161,7 @@ class Planner:
         :param together: The most hosts of a batch; None for no limit.
         :returns: The batches, and the servers that cannot leave their hosts.
         """
-        occupancy = Occupancy(self._snapshot, self._kinds.groups)
+        occupancy = Occupancy(self._snapshot, self._kinds)
         servers = {s.id: s for s in self._snapshot.known_servers.placed}
         waiting = set(task.emptied)
         batches: list[Batch] = []

@@ -2,10 +2,20 @@
 """Finds which servers have nowhere to go if hosts fail."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 import dataclasses
 import itertools
 import math
+from typing import Generic, TypeVar
 
 from oslo_config import cfg
 
@@ -16,9 +26,8 @@ from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.documents import Count
-from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.room import exact, packing
-from isolate_aggregates.tools.room.kinds import Kind, Kinds, by_host
+from isolate_aggregates.tools.room.kinds import Alike, Kind, Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy
 from isolate_aggregates.tools.room.packing import Homeless
 
@@ -27,6 +36,11 @@ MOST = 5_000
 
 # More room on a host is not counted.
 _PLENTY = 100
+
+# What more hosts decide is not remembered.
+_FEW = 1_000
+
+_T = TypeVar('_T')
 
 # As instance-ha of Red Hat knows them by default: the reason why the service
 # of a reserved host is disabled, and the tag of the aggregates that it is for
@@ -151,29 +165,84 @@ def survival_of(cloud: AuditedCloud, conf: cfg.ConfigOpts) -> Survival | None:
     return survival(snapshot, conf, releases=cloud.nova_releases)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Fate:
+    """What becomes of servers.
+
+    :param stranded: The numbers of those that have nowhere to go, and why not.
+    :param least: The least number of them.
+    """
+
+    stranded: tuple[tuple[int, str], ...]
+    least: int
+
+
+class _Memory(Generic[_T]):
+    """Remembers what becomes of the same servers without other hosts.
+
+    That is the same if it does not concern any of the hosts that were looked
+    at.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[tuple[str, ...], list[str], _T]] = {}
+
+    def of(
+        self, key: Hashable, out: Set[str], find: Callable[[set[str]], _T]
+    ) -> _T:
+        """Return what is found, or was found before.
+
+        :param key: Equal for the same servers.
+        :param out: The hosts that take none.
+        :param find: Finds it, and adds the hosts that it looks at to a set.
+        """
+        known = self._known.get(key)
+        if known:
+            hosts, missing, found = known
+            if [host for host in hosts if host in out] == missing:
+                return found
+        looked_at: set[str] = set()
+        found = find(looked_at)
+        if len(looked_at) <= _FEW:
+            missing = [host for host in looked_at if host in out]
+            if known is None or len(missing) < len(known[1]):
+                self._known[key] = tuple(looked_at), missing, found
+        return found
+
+
 class _Remaining(Collection[str]):
-    """Hosts in order, without a few of them.
+    """The hosts of a kind without a few of them.
 
     Most servers find one among the first, of thousands.
 
-    :param unordered: The same hosts.
+    :param hosts: Those that may have room, in order.
+    :param looked_at: Gets the hosts that somebody came to, also those that are
+        left out.
     """
 
     def __init__(
-        self, hosts: Sequence[str], unordered: frozenset[str], out: set[str]
+        self,
+        kind: Kind,
+        hosts: Collection[str],
+        out: Set[str],
+        looked_at: set[str],
     ) -> None:
+        self._kind = kind
         self._hosts = hosts
-        self._unordered = unordered
         self._out = out
+        self._looked_at = looked_at
 
     def __iter__(self) -> Iterator[str]:
-        return (host for host in self._hosts if host not in self._out)
+        for host in self._hosts:
+            self._looked_at.add(host)
+            if host not in self._out:
+                yield host
 
     def __len__(self) -> int:
-        return len(self._hosts) - len(self._out & self._unordered)
+        return len(self._kind.hosts) - len(self._out & self._kind.hosts)
 
     def __contains__(self, host: object) -> bool:
-        return host in self._unordered and host not in self._out
+        return host in self._kind.hosts and host not in self._out
 
 
 class _Simulation:
@@ -184,7 +253,6 @@ class _Simulation:
     ) -> None:
         self._snapshot = snapshot
         self._conf = conf
-        servers = snapshot.known_servers
         self._spares = frozenset(
             service.host
             for service in snapshot.services or ()
@@ -193,10 +261,19 @@ class _Simulation:
             and _RESERVED in service.reason
         )
         self._kinds = Kinds(snapshot, conf, releases, self._spares)
-        self._occupancy = Occupancy(snapshot, self._kinds.groups)
-        # The answer does not depend on the order of the servers.
-        self._servers = by_host(sorted(servers.placed, key=_identity))
-        self._refusals: dict[str, str] = {}
+        self._occupancy = Occupancy(snapshot, self._kinds)
+        # Without those in cells that are down. The answer does not depend on
+        # their order.
+        self._servers = {
+            host: [
+                (server, self._kinds.alike(server))
+                for server in sorted(servers, key=_identity)
+                if server.flavor
+            ]
+            for host, servers in snapshot.known_servers.by_host.items()
+        }
+        self._fates = _Memory[_Fate]()
+        self._rooms_known = _Memory[Sequence[Margin]]()
         self._targets: dict[Kind, list[str]] = {}
         self._rooms: dict[Kind, Mapping[str, int]] = {}
 
@@ -281,11 +358,7 @@ class _Simulation:
     def _kinds_on(self) -> Mapping[str, Counter[Kind]]:
         """The kinds of the servers on each host, with their numbers."""
         return {
-            host: Counter(
-                self._kinds.of_server(server)
-                for server in servers
-                if server.flavor
-            )
+            host: Counter(alike.kind for _, alike in servers)
             for host, servers in self._servers.items()
         }
 
@@ -301,21 +374,76 @@ class _Simulation:
     def _failure(self, hosts: tuple[str, ...]) -> Failure:
         """Let hosts fail, and find new ones for their servers."""
         spares = self._activated(hosts)
-        out = {*hosts, *(self._spares - spares)}
-        servers = [
-            server
-            for host in hosts
-            for server in self._servers.get(host, ())
-            if server.flavor
+        servers = [pair for host in hosts for pair in self._on(host)]
+        fate = self._fate(servers, self._out(hosts, spares))
+        stranded = [
+            Stranded(server, reason, self._locks_of(server.host))
+            for number, reason in fate.stranded
+            for server, _ in [servers[number]]
         ]
-        refused = [server for server in servers if self._refusal(server)]
+        stranded.sort(key=lambda each: _identity(each.server))
+        return Failure(
+            hosts,
+            len(servers),
+            tuple(stranded),
+            fate.least,
+            tuple(sorted(spares)),
+        )
+
+    def _on(self, host: str) -> Sequence[tuple[Server, Alike]]:
+        return self._servers.get(host, ())
+
+    def _out(
+        self, hosts: Iterable[str], spares: Collection[str]
+    ) -> frozenset[str]:
+        """Return the hosts that take no servers.
+
+        :param hosts: Those that fail.
+        :param spares: The reserved hosts that take part.
+        """
+        return frozenset((*hosts, *(self._spares - {*spares})))
+
+    def _fate(
+        self, servers: Sequence[tuple[Server, Alike]], out: frozenset[str]
+    ) -> _Fate:
+        """Return which servers have nowhere to go without some hosts."""
+        if any(self._occupancy.is_grouped(server) for server, _ in servers):
+            return self._placed(servers, out, set())
+        kinds = [alike.kind.hosts for _, alike in servers]
+        return self._fates.of(
+            (
+                tuple(alike for _, alike in servers),
+                tuple(len(out & hosts) for hosts in kinds),
+            ),
+            out,
+            lambda looked_at: self._placed(servers, out, looked_at),
+        )
+
+    def _placed(
+        self,
+        servers: Sequence[tuple[Server, Alike]],
+        out: frozenset[str],
+        looked_at: set[str],
+    ) -> _Fate:
+        """Find new hosts for servers.
+
+        :param looked_at: Gets the hosts that decide.
+        """
+        numbers = {
+            id(server): number for number, (server, _) in enumerate(servers)
+        }
+        refused = [
+            (number, f'Nova does not evacuate it: {alike.refusal}')
+            for number, (_, alike) in enumerate(servers)
+            if alike.refusal
+        ]
         homeless = [
-            Homeless(self._kinds.of_server(server), server)
-            for server in servers
-            if not self._refusal(server)
+            Homeless(alike.kind, server)
+            for server, alike in servers
+            if not alike.refusal
         ]
         targets = {
-            kind: _Remaining(self._sorted(kind), kind.hosts, out)
+            kind: self._remaining(kind, out, looked_at)
             for kind in {one.kind for one in homeless}
         }
         with self._occupancy.trial():
@@ -325,53 +453,37 @@ class _Simulation:
             packed, least = exact.most(
                 packed, homeless, self._occupancy, targets
             )
-        reasons = [
-            *(
-                (server, f'Nova does not evacuate it: {self._refusal(server)}')
-                for server in refused
-            ),
-            *(
-                (
+        left = [
+            (
+                numbers[id(one.server)],
+                packing.objection(
+                    one.kind,
                     one.server,
-                    packing.objection(
-                        one.kind,
-                        one.server,
-                        targets[one.kind],
-                        self._occupancy,
-                    ),
-                )
-                for one in packed.left
-                if one.server
-            ),
-        ]
-        return Failure(
-            hosts,
-            len(servers),
-            tuple(
-                Stranded(server, reason, self._locks_of(server.host))
-                for server, reason in sorted(
-                    reasons, key=lambda each: _identity(each[0])
-                )
-            ),
-            len(refused) + least,
-            tuple(sorted(spares)),
-        )
-
-    def _refusal(self, server: Server) -> str:
-        """Return why Nova does not evacuate a server; empty if it does."""
-        if server.id not in self._refusals:
-            self._refusals[server.id] = self._kinds.refusal(
-                Action.EVACUATE, server
+                    _Remaining(one.kind, one.kind.hosts, out, looked_at),
+                    self._occupancy,
+                ),
             )
-        return self._refusals[server.id]
+            for one in packed.left
+        ]
+        return _Fate((*refused, *left), len(refused) + least)
 
-    def _sorted(self, kind: Kind) -> list[str]:
+    def _remaining(
+        self, kind: Kind, out: frozenset[str], looked_at: set[str]
+    ) -> '_Remaining':
         """Return the hosts of a kind, those with the most room first."""
         if kind not in self._targets:
+            # No server leaves: what is full stays so.
+            with_room = [
+                host
+                for some in self._occupancy.by_room(kind.hosts)
+                if not self._occupancy.is_counted(some[0])
+                or self._occupancy.fits(kind, some[0])
+                for host in some
+            ]
             self._targets[kind] = packing.roomiest(
-                kind, self._occupancy, kind.hosts
+                kind, self._occupancy, with_room
             )
-        return self._targets[kind]
+        return _Remaining(kind, self._targets[kind], out, looked_at)
 
     def _activated(self, failing: tuple[str, ...]) -> frozenset[str]:
         """Return the reserved hosts that would be enabled.
@@ -379,6 +491,8 @@ class _Simulation:
         For each failing host, instance-ha enables the first reserved host of
         an aggregate with it, if that host is in an aggregate with the tag.
         """
+        if not self._spares:
+            return frozenset()
         free = sorted(self._spares - {*failing})
         chosen = set()
         index = self._snapshot.index
@@ -420,6 +534,8 @@ class _Simulation:
             for lock in self._locks_of(host):
                 worst.setdefault(lock, 0)
         for case in cases:
+            if not case.stranded:
+                continue
             numbers = Counter(
                 lock for stranded in case.stranded for lock in stranded.locks
             )
@@ -431,53 +547,76 @@ class _Simulation:
         """Yield the room behind each lock, the worst case of each flavor."""
         worst: dict[tuple[str, str], Margin] = {}
         for case in cases:
-            groups: dict[tuple[str, str], list[Server]] = {}
+            out = self._out(case.hosts, case.spares)
+            behind: dict[str, list[Alike]] = {}
             for host in case.hosts:
-                for server in self._servers.get(host, ()):
-                    if server.flavor:
-                        for lock in self._locks_of(host):
-                            key = lock, server.flavor.name
-                            groups.setdefault(key, []).append(server)
-            for (lock, flavor), servers in groups.items():
-                margins = self._margins_of(lock, flavor, servers, case)
-                old = worst.get((lock, flavor))
-                worst[lock, flavor] = min(
-                    margins if old is None else (*margins, old), key=_badness
-                )
+                some = [alike for _, alike in self._on(host)]
+                for lock in self._locks_of(host):
+                    behind.setdefault(lock, []).extend(some)
+            for lock, servers in behind.items():
+                for margin in self._room_of(servers, out, len(case.hosts)):
+                    key = lock, margin.flavor
+                    if key not in worst or _badness(margin) < _badness(
+                        worst[key]
+                    ):
+                        worst[key] = margin
+        margins = [
+            dataclasses.replace(margin, lock=lock)
+            for (lock, _), margin in worst.items()
+        ]
         yield from sorted(
-            worst.values(), key=lambda m: (*_badness(m), m.lock, m.flavor)
+            margins, key=lambda m: (*_badness(m), m.lock, m.flavor)
         )
 
-    def _margins_of(
-        self, lock: str, flavor: str, servers: list[Server], case: Failure
-    ) -> list[Margin]:
-        """Return the room for each kind of the servers."""
-        out = {*case.hosts, *(self._spares - {*case.spares})}
-        margins = []
-        for kind, number in Counter(
-            self._kinds.of_server(server) for server in servers
-        ).items():
-            free = packing.slots(
-                kind,
-                self._occupancy,
-                (host for host in kind.hosts if host not in out),
-                10 * number + 100,
-            )
-            short = max(0, number - free)
-            per_host = number / len(case.hosts)
-            margins.append(
-                Margin(lock, flavor, number, free, math.ceil(short / per_host))
-            )
-        return margins
+    def _room_of(
+        self, servers: Sequence[Alike], out: frozenset[str], failures: int
+    ) -> Sequence[Margin]:
+        """Return the room for servers, as if behind no lock, by flavor.
+
+        :param out: The hosts that take none.
+        """
+
+        def counted_with(looked_at: set[str]) -> list[Margin]:
+            return [
+                self._margin(flavor, number, failures, kind, hosts)
+                for (flavor, kind), number in Counter(
+                    (alike.flavor, alike.kind) for alike in servers
+                ).items()
+                for hosts in [self._remaining(kind, out, looked_at)]
+            ]
+
+        return self._rooms_known.of(
+            (tuple(servers), failures), out, counted_with
+        )
+
+    def _margin(
+        self,
+        flavor: str,
+        number: int,
+        failures: int,
+        kind: Kind,
+        hosts: Iterable[str],
+    ) -> Margin:
+        most = 10 * number + 100
+        free = packing.slots(kind, self._occupancy, hosts, most)
+        short = max(0, number - free)
+        hosts_short = math.ceil(short / (number / failures))
+        return Margin(NO_LOCK, flavor, number, free, hosts_short)
 
     def _not_known(self) -> Iterator[str]:
         yield from self._kinds.not_known
-        facts = Counter(
-            fact
-            for server in self._snapshot.known_servers.placed
-            if server.host
-            for fact in self._kinds.unmodelled(server)
+        numbers = Counter(
+            alike for some in self._servers.values() for _, alike in some
         )
+        # Those in cells that are down.
+        numbers.update(
+            self._kinds.alike(server)
+            for server in self._snapshot.known_servers.placed
+            if server.host and not server.flavor
+        )
+        facts: Counter[str] = Counter()
+        for alike, number in numbers.items():
+            facts.update(dict.fromkeys(alike.unmodelled, number))
         for fact, number in sorted(facts.items()):
             yield f'whether hosts have {fact} for {number} servers'
 
