@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations of a cloud: how they are read, met, missed and mutated."""
 
+import datetime
 import json
 import pathlib
 import sys
 import textwrap
+import types
 
+from cases import cases
 import jsonschema
 import junitparser
 import pytest
 import yaml
 
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.testing import make_aggregate
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.expectations import matching
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.expectations import matching, report
 from isolate_aggregates.tools.expectations.documents import TEST
+from isolate_aggregates.tools.expectations.expectation import NothingMatches
 
 ROOT = pathlib.Path(__file__).parents[2]
 CLOUD = 'examples/hosting.yaml'
@@ -203,6 +211,99 @@ def test_without_servers_it_is_not_known_what_survives(run, write):
     )
     assert (result.code, result.out) == (1, '')
     assert 'has no servers' in result.err
+
+
+# What names match
+
+
+def things(**more):
+    """Return answers, as far as names ask them."""
+    flavors = [
+        Flavor('m1.small', 'id.1'),
+        Flavor('m1.large', 'id.2'),
+        Flavor('id.1', 'x'),
+    ]
+    aggregates = [
+        make_aggregate('7', {}, ['h1'], id=1),
+        make_aggregate('gpu', {}, ['h2', 'gone'], id=7),
+        make_aggregate('None', {}, ['h3']),
+        make_aggregate('empty', {}, ['gone']),
+    ]
+    return types.SimpleNamespace(
+        snapshot=Snapshot('', aggregates=aggregates, flavors=flavors),
+        compute_hosts=frozenset({'h1', 'h2', 'h3', 'h4'}),
+        named_projects=frozenset({'p1', 'p2'}),
+        context=types.SimpleNamespace(
+            project_ids={'shop': 'p1', 'gone': None}
+        ),
+        places={},
+        **more,
+    )
+
+
+@cases(
+    ('names', 'flavors'),
+    {
+        'a name': (['m1.small'], ['m1.small']),
+        'an id before a name': (['id.1'], ['m1.small']),
+        'a pattern of names': (['m1.*'], ['m1.small', 'm1.large']),
+        'one character': (['?d.1'], ['id.1']),
+        'each once': (['id.2', 'm1.?????'], ['m1.large', 'm1.small']),
+        'no id': (['id.?*'], ['id.1']),
+        'nothing like it': (['m2.*'], "no flavor has a name like 'm2.*'"),
+        'nothing': (
+            ['m1.smal'],
+            'there is no flavor m1.smal (did you mean m1.small?)',
+        ),
+    },
+)
+def test_a_name_of_a_flavor_matches(names, flavors):
+    if isinstance(flavors, str):
+        with pytest.raises(NothingMatches) as caught:
+            matching.flavors(things(), names)
+        assert str(caught.value) == flavors
+    else:
+        found = matching.flavors(things(), names)
+        assert [flavor.name for flavor in found] == flavors
+
+
+@cases(
+    ('names', 'projects'),
+    {
+        'a name of Keystone': (['shop'], [('p1', 'shop')]),
+        'an id': (['p2'], [('p2', 'p2')]),
+        'each once': (['shop', '*'], [('p1', 'shop'), ('p2', 'p2')]),
+        'gone': (['gone'], None),
+        'nothing': (['p3'], None),
+    },
+)
+def test_a_name_of_a_project_matches(names, projects):
+    if projects is None:
+        with pytest.raises(NothingMatches, match=f'no project {names[0]}'):
+            matching.projects(things(), names)
+    else:
+        assert matching.projects(things(), names) == projects
+
+
+@cases(
+    ('place', 'hosts'),
+    {
+        'an id before a name': (matching.Place(['7']), {'h2'}),
+        'no id': (matching.Place(['None']), {'h3'}),
+        'a host': (matching.Place(hosts=['h4']), {'h4'}),
+        'hosts': (matching.Place(['gpu'], ['h[14]', 'h?']), None),
+        'a pattern': (matching.Place(['7'], ['h?']), {'h1', 'h2', 'h3', 'h4'}),
+        'no compute host': (matching.Place(['empty']), None),
+        'one without a compute host': (matching.Place(['*']), None),
+    },
+)
+def test_a_place_has_the_compute_hosts_of_its_names(place, hosts):
+    place = matching.Place(tuple(place.aggregates), tuple(place.hosts))
+    if hosts is None:
+        with pytest.raises(NothingMatches):
+            place.members(things())
+    else:
+        assert place.members(things()) == hosts
 
 
 # Expectations about nothing
@@ -426,6 +527,11 @@ def test_the_document_is_as_its_schema_says(run):
     assert document['passed'] == len(document['expectations']) - 3
 
 
+def test_lines_are_counted_from_one():
+    entry = TEST['properties']['expectations']['items']
+    assert entry['properties']['line']['minimum'] == 1
+
+
 def test_the_document_names_all_hosts(run, write):
     path = write(
         '- {flavor: win.large, exactly: {host: [win-1, gpu-1]}}\n'
@@ -462,6 +568,21 @@ def test_the_digests_say_which_files_and_which_cloud(run, tmp_path):
     assert digests('--unset', 'gpus', 'filter_tenant_id')[0] != before
 
 
+@pytest.mark.parametrize(
+    ('one', 'other', 'is_same'),
+    [
+        ({'a': 1, 'b': 2}, {'b': 2, 'a': 1}, True),
+        ({'a': 1}, {'a': 2}, False),
+        ([{'a': 1}, {'b': 2}], [{'b': 2}, {'a': 1}], True),
+        ([{'a': [{'b': 1}, {'c': 2}]}], [{'a': [{'c': 2}, {'b': 1}]}], True),
+        ([1, 2], [2, 1], False),
+        ([], [{}], False),
+    ],
+)
+def test_the_order_of_objects_alone_does_not_matter(one, other, is_same):
+    assert (report._canonical(one) == report._canonical(other)) is is_same
+
+
 def test_a_junit_file_is_read_back(run, tmp_path):
     path = tmp_path / 'junit.xml'
     result = run(
@@ -488,6 +609,17 @@ def test_a_junit_file_that_cannot_be_written_is_named(run, tmp_path):
     )
     assert result.code == 1
     assert f'The report cannot be written to {path}: No such' in result.err
+
+
+def test_a_junit_file_whose_folder_goes_meanwhile_is_named(tmp_path):
+    path = tmp_path / 'none' / 'junit.xml'
+    now = datetime.datetime.now(datetime.UTC)
+    empty = report.Report(now, 'e.yaml', 'c.yaml', '', {}, (), (), ())
+    with pytest.raises(tools_errors.ReportError) as caught:
+        report.write_junit(empty, path)
+    assert str(caught.value) == (
+        f'The report cannot be written to {path}: No such file or directory.'
+    )
 
 
 def test_without_junitparser_it_is_said_what_to_install(

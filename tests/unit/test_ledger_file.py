@@ -102,6 +102,14 @@ def test_a_launch_between_two_looks_is_known_to_the_second(path, write):
     assert (stay.start, stay.start_by) == (10**6 + 17, None)
 
 
+def test_one_server_goes_as_another_comes(path, write):
+    write(state(one='a'), state(two='a')).close()
+    assert {(s.server, s.end) for s in read(path).stays} == {
+        ('one', 10**6 + 60),
+        ('two', 10**6 + 60),
+    }
+
+
 def test_a_new_file_is_synced_with_its_folder(write, monkeypatch):
     synced = []
     monkeypatch.setattr(
@@ -113,10 +121,9 @@ def test_a_new_file_is_synced_with_its_folder(write, monkeypatch):
     assert synced == [False, True, False]
 
 
-def test_nothing_is_written_while_nothing_changes(path, write, clock):
-    writer = write(state(one='a'), *[state(one='a')] * 10)
+def test_nothing_is_written_while_nothing_changes(path, write):
+    writer = write(*[state(one='a')] * (QUIET // MINUTE))
     assert len(list(chain.lines(path))) == 1
-    clock.now += QUIET
     writer.look(state(one='a'))
     assert len(list(chain.lines(path))) == 2
 
@@ -148,6 +155,8 @@ def test_a_look_may_be_late_by_an_interval(
     writer = write(state(one='a'))
     clock.now += MINUTE + late
     writer.look(two)
+    is_told = late or two != state(one='a')
+    assert len(list(chain.lines(path))) == (2 if is_told else 1)
     writer.close()
     looks = read(path).looks
     assert len(looks) == 1 + gaps

@@ -3,20 +3,41 @@
 
 import pathlib
 import random
+import types
 
+from audit_clouds import LICENSED, LOCK, configuration
 import pytest
 import yaml
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_provider,
+    make_snapshot,
+    make_tree,
+)
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.expectations import mutations
-from isolate_aggregates.tools.expectations.answers import Answers, Context
+from isolate_aggregates.tools.expectations.answers import (
+    Answers,
+    Context,
+    names_trait,
+)
 from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates.tools.placement.group import (
+    RequestGroup,
+    ResourceRequest,
+)
 
 EXAMPLES = sorted(
     (pathlib.Path(__file__).parents[2] / 'examples').glob('*.yaml')
@@ -251,6 +272,158 @@ def test_only_answers_of_the_same_aggregates_are_taken_over(conf):
     other = Answers(first.snapshot, first.context, first)
     assert other.questions is not first.questions
     assert other.places is not first.places
+
+
+TENANTS = configuration(
+    request_filters=['isolate_aggregates', 'isolate_tenants'],
+    limit_tenants_to_placement_aggregate=True,
+)
+H1 = make_compute_node('h1', traits=[LICENSED])
+PLAIN, KEYED = make_flavor('plain'), make_flavor('keyed', LOCK)
+
+
+def altered(answers, change):
+    return Answers(change(answers.snapshot), answers.context, answers)
+
+
+@pytest.mark.parametrize(
+    ('tags', 'change', 'effect'),
+    [
+        (
+            {'filter_tenant_id': 'p1'},
+            changes.values(KEYED, dict.fromkeys(LOCK)),
+            'flavor keyed in project p1 could no longer use h1',
+        ),
+        (
+            {},
+            changes.values(KEYED, dict.fromkeys(LOCK)),
+            'flavor keyed could no longer use h1',
+        ),
+        (
+            {},
+            changes.values(PLAIN, LOCK),
+            'flavor plain could use h1',
+        ),
+        (
+            {},
+            changes.values(make_image('key', LOCK), dict.fromkeys(LOCK)),
+            'flavor plain with image key could no longer use h1',
+        ),
+        ({}, lambda snapshot: snapshot, ''),
+    ],
+)
+def test_the_effect_of_a_mutation_is_an_answer_that_differs(
+    tags, change, effect
+):
+    own = make_aggregate('own', {**LOCK, **tags}, ['h1'])
+    images = [make_image('key', LOCK)]
+    snapshot = make_snapshot(
+        [own], [H1], flavors=[PLAIN, KEYED], images=images
+    )
+    with deciding.silent():
+        answers = answers_of(snapshot, TENANTS)
+        comparison = mutations._Comparison(answers)
+        assert comparison.effect(altered(answers, change)) == effect
+
+
+def test_images_of_operators_that_matter_are_altered():
+    images = [
+        make_image('key', LOCK),
+        make_image('plain', {'a': 'b'}),
+        make_image('asked', {'c': 'd'}),
+        make_image('mine', LOCK, owner='p1', visibility='private'),
+    ]
+    win = make_aggregate('win', LOCK, ['h1'])
+    answers = answers_of(
+        make_snapshot([win], [H1], flavors=[PLAIN], images=images), TENANTS
+    )
+    for image in images[2:]:
+        answers.request(PLAIN, image)
+    comparison = mutations._Comparison(answers)
+    assert [image.name for image in comparison.images] == ['key', 'asked']
+
+
+@pytest.mark.parametrize(
+    ('needs', 'gets'),
+    [
+        ({'min_ram': 512, 'min_disk': 1, 'size': 2**30}, None),
+        ({'min_ram': 513}, (513, 1)),
+        ({'min_disk': 2}, (512, 2)),
+        ({'size': 2**30 + 1}, (512, 2)),
+        ({'min_disk': 3, 'size': 2**30 + 1}, (512, 3)),
+    ],
+)
+def test_a_flavor_is_enlarged_for_an_image_that_does_not_fit(needs, gets):
+    answers = answers_of(make_snapshot([], []), TENANTS)
+    flavor, image = Flavor('f', ram=512, disk=1), Image('i', **needs)
+    large = answers.enlarged(flavor, image)
+    if gets:
+        assert (large.ram, large.disk) == gets
+    else:
+        assert large is flavor
+    assert answers.enlarged(flavor, image) is large
+
+
+@pytest.mark.parametrize(
+    ('query', 'group', 'is_named'),
+    [
+        ({'root_required': {'A'}}, {}, True),
+        ({'root_forbidden': {'A'}}, {}, True),
+        ({}, {'required_traits': {'A'}}, True),
+        ({}, {'forbidden_traits': {'A'}}, True),
+        ({}, {'any_traits': [frozenset('B'), frozenset('CA')]}, True),
+        ({'root_required': {'B'}}, {'any_traits': [frozenset('B')]}, False),
+    ],
+)
+def test_a_question_names_a_trait_in_any_part(query, group, is_named):
+    groups = {'': RequestGroup(), '_X': RequestGroup(**group)}
+    question = types.SimpleNamespace(
+        queries=(ResourceRequest(), ResourceRequest(groups, **query))
+    )
+    assert names_trait(question, 'A') is is_named
+    # Shared storage matters to each.
+    assert names_trait(question, 'MISC_SHARES_VIA_AGGREGATE')
+    assert not names_trait(None, 'A')
+
+
+def test_hosts_with_slots_are_those_of_their_trees():
+    def slots(name, number, resource_class='CUSTOM_RESERVATION_A'):
+        inventories = {resource_class: number}
+        return make_provider(name, inventories=inventories)
+
+    snapshot = make_snapshot(
+        [],
+        [
+            make_tree(H1, slots('s1', 1)),
+            make_tree(make_compute_node('h2'), slots('s2', 2)),
+            slots('shared', 1, 'CUSTOM_RESERVATION_B'),
+            make_tree(make_compute_node('h3'), slots('s3', 1, 'CUSTOM_GOLD')),
+        ],
+    )
+    assert answers_of(snapshot, TENANTS).slot_hosts == {
+        'CUSTOM_RESERVATION_A': {'h1', 'h2'}
+    }
+
+
+def test_the_room_is_that_of_the_hosts_that_filters_of_nova_pass():
+    conf = configuration(enabled_filters=['AggregateInstanceExtraSpecsFilter'])
+    inventories = {'VCPU': 4, 'MEMORY_MB': 4096}
+    nodes = [
+        make_compute_node(host, inventories=inventories)
+        for host in ('h1', 'h2')
+    ]
+    key = 'aggregate_instance_extra_specs:colour'
+    flavors = [
+        make_flavor(colour, {key: colour} if colour else {}, ram=512, disk=0)
+        for colour in ('', 'blue', 'red')
+    ]
+    blue = make_aggregate('blue', {'colour': 'blue'}, ['h1'])
+    with deciding.silent():
+        answers = answers_of(
+            make_snapshot([blue], nodes, flavors=flavors), conf
+        )
+        rooms = [answers.room(answers.request(flavor)) for flavor in flavors]
+    assert rooms == [8, 4, 0]
 
 
 def test_every_mutation_is_counted_once(conf, tmp_path):

@@ -255,7 +255,7 @@ def document(
         content = json.loads(files.read_text(path))
         jsonschema.validate(content, schema)
     except OSError as exc:
-        problem = f'cannot be read: {exc.strerror or exc}'
+        problem = f'cannot be read: {exc.strerror}'
     except ValueError as exc:
         problem = f'is not JSON: {exc}'
     except jsonschema.ValidationError as exc:

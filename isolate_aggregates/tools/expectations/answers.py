@@ -29,7 +29,7 @@ from isolate_aggregates.tools.simulator.index import ProviderIndex
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
-_GIB = 2**30
+_GIB = 1_073_741_824
 _SHARING = os_traits.MISC_SHARES_VIA_AGGREGATE
 # The parts of a request, by identity: these objects are kept with it.
 _Parts = tuple[int, int, str | None, str | None]

@@ -78,7 +78,7 @@ def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except OSError as exc:
         raise tools_errors.ExpectationsFileError(
-            path, of_file=f'cannot be written: {exc.strerror or exc}'
+            path, of_file=f'cannot be written: {exc.strerror}'
         ) from exc
 
 

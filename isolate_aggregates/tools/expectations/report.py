@@ -9,7 +9,7 @@ from importlib import metadata
 import json
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oslo_config import cfg
 
@@ -32,9 +32,6 @@ from isolate_aggregates.tools.expectations.expectation import Result
 from isolate_aggregates.tools.expectations.mutations import Coverage
 from isolate_aggregates.tools.expectations.reasons import reasons
 from isolate_aggregates.tools.mirrored import chain
-
-if TYPE_CHECKING:
-    import junitparser
 
 _PACKAGE = 'isolate-aggregates'
 _SUITE = 'isolation'
@@ -189,7 +186,7 @@ def check_junit(path: str | os.PathLike[str]) -> None:
         files.check(path, _MARK)
         import junitparser  # noqa: F401
     except OSError as exc:
-        raise tools_errors.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tools_errors.ReportError(path, f'{exc.strerror}') from exc
     except ImportError as exc:
         raise tools_errors.ReportError(
             path,
@@ -202,16 +199,15 @@ def write_junit(report: Report, path: str | os.PathLike[str]) -> None:
 
     :raises ReportError: if it cannot be written.
     """
-    xml: Any = junit(report)
-    text = xml.tostring().decode('utf-8')
+    text = junit(report).tostring().decode('utf-8')
     try:
         with files.replacing(path, _MARK) as stream:
             stream.write(text)
     except OSError as exc:
-        raise tools_errors.ReportError(path, exc.strerror or str(exc)) from exc
+        raise tools_errors.ReportError(path, f'{exc.strerror}') from exc
 
 
-def junit(report: Report) -> 'junitparser.JUnitXml':
+def junit(report: Report) -> Any:
     """Return a report as JUnit: a test for each expectation.
 
     A mutation that no expectation notices is a failed test of its own.

@@ -160,7 +160,7 @@ def _text(path: str | os.PathLike[str]) -> str:
     try:
         return files.read_text(path, 'utf-8-sig')
     except OSError as exc:
-        _fail(path, f'cannot be read: {exc.strerror or exc}')
+        _fail(path, f'cannot be read: {exc.strerror}')
     except UnicodeDecodeError as exc:
         _fail(path, f'is not UTF-8 text: {exc.reason} at byte {exc.start}')
 
