@@ -6,6 +6,7 @@ import json
 import pathlib
 import random
 import shlex
+import sys
 import types
 
 from audit_clouds import LOCK, configuration
@@ -14,16 +15,25 @@ import pytest
 import room_clouds
 from room_clouds import FLAVORS, IMAGE, cloud, group, server
 
-from isolate_aggregates.testing import make_flavor
+from isolate_aggregates.testing import (
+    make_compute_node,
+    make_flavor,
+    make_provider,
+    make_snapshot,
+    make_tree,
+)
 from isolate_aggregates.tools.compute.servers import (
     ComputeService,
     Port,
+    Servers,
 )
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room import (
     documents,
     ejection,
     exact,
+    formats,
+    order,
     packing,
     program,
     shown,
@@ -32,7 +42,7 @@ from isolate_aggregates.tools.room.kinds import Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy
 from isolate_aggregates.tools.room.packing import Homeless
 from isolate_aggregates.tools.room.plan import Planner
-from isolate_aggregates.tools.room.task import Task
+from isolate_aggregates.tools.room.task import Move, Task
 
 CONF = configuration()
 ROOT = pathlib.Path(__file__).parents[2]
@@ -162,7 +172,11 @@ def test_room_is_won_from_fragmentation():
     relocation = planner.plan(Task(wanted=(kind, 2)))
     assert (relocation.wanted, relocation.missing) == (2, 0)
     assert len(relocation.moves) == 2
-    assert planner.plan(Task(wanted=(kind, 3))).missing == 1
+    more = planner.plan(Task(wanted=(kind, 3)))
+    assert more.missing == 1
+    assert 'Afterwards there is room for 2 of 3 servers.' in [
+        *shown.plan_lines([more], (), None)
+    ]
 
 
 @needs_solver
@@ -340,6 +354,90 @@ def test_a_hint_ties_a_server_only_if_its_host_filter_runs(filters, said):
 
 
 @pytest.mark.parametrize(
+    ('specs', 'properties', 'said'),
+    [
+        ({'hw:numa_nodes': '2'}, {}, ('pinned CPUs',)),
+        ({}, {'hw_cpu_policy': 'dedicated'}, ('pinned CPUs',)),
+        ({'pci_passthrough:alias': 'gpu:1'}, {}, ('devices',)),
+        ({'accel:device_profile': 'gpu'}, {}, ('devices',)),
+        ({'hw:cpu_sockets': '2'}, {'hw_disk_bus': 'scsi'}, ()),
+    ],
+)
+def test_what_ties_a_server_to_parts_of_a_host_is_not_counted(
+    specs, properties, said
+):
+    flavor = make_flavor('f', specs)
+    one = server('a', 'h1', image_properties=properties)
+    kinds = Kinds(cloud({'h1': 4}, [one]), CONF)
+    assert kinds.unmodelled(dataclasses.replace(one, flavor=flavor)) == said
+
+
+def test_an_amount_counts_if_all_queries_agree_on_it():
+    """Nova asks for pinned CPUs, and if there are none for others."""
+    flavor = make_flavor('f', {'hw:cpu_policy': 'dedicated'}, disk=0)
+    one = dataclasses.replace(server('a', 'h1'), flavor=flavor)
+    kind = Kinds(cloud({'h1': 4}, [one]), CONF).of_server(one)
+    assert [sorted(demand) for demand in kind.demands] == [
+        ['MEMORY_MB', 'PCPU'],
+        ['MEMORY_MB', 'VCPU'],
+    ]
+    assert kind.amounts == {'MEMORY_MB': 2048}
+
+
+def test_what_a_server_does_not_use_stays_as_it_is():
+    one = server('a', 'h1')
+    node = make_compute_node(
+        'h1', inventories={'VCPU': 4, 'CUSTOM_GOLD': 8}, usages={'VCPU': 1}
+    )
+    snapshot = dataclasses.replace(cloud({'h1': 4}, [one]), providers=(node,))
+    kinds = Kinds(snapshot, CONF)
+    occupancy = Occupancy(snapshot, kinds)
+    kind = kinds.of_server(one)
+    occupancy.add(kind, None, 'h1')
+    assert occupancy.free['h1'] == {'VCPU': 2, 'CUSTOM_GOLD': 8}
+    occupancy.remove(kind, one, 'h1')
+    assert occupancy.free['h1'] == {'VCPU': 3, 'CUSTOM_GOLD': 8}
+
+
+@pytest.mark.parametrize(
+    ('policy', 'most', 'limits'),
+    [
+        ('anti-affinity', 1, (0, 0, 1)),
+        ('anti-affinity', 3, (1, 2, 3)),
+        ('affinity', 1, (None, None, 0)),
+        ('soft-affinity', 1, (None, None, None)),
+    ],
+)
+def test_how_many_servers_of_a_group_a_host_may_have(policy, most, limits):
+    servers = [server('a', 'h1'), server('b', 'h1'), server('c', 'h2')]
+    snapshot = cloud(
+        {'h1': 4, 'h2': 4, 'h3': 4},
+        servers,
+        groups=[group('g', policy, *servers, most=most)],
+    )
+    occupancy = Occupancy(snapshot, Kinds(snapshot, CONF))
+    hosts = ('h1', 'h2', 'h3')
+    assert (
+        tuple(occupancy.group_limit(servers[0], host) for host in hosts)
+        == limits
+    )
+    if policy == 'anti-affinity':
+        assert occupancy.group_limit(servers[0], 'h1', 2) == most
+    assert occupancy.group_limit(server('d', 'h1'), 'h1') is None
+
+
+def test_nobody_else_is_moved_if_there_is_room(monkeypatch):
+    monkeypatch.setattr(ejection, 'ejecting', None)
+    snapshot = cloud({'h1': 4, 'h2': 4}, [server('a', 'h1')])
+    relocation = plan(snapshot, emptying('h1'))
+    assert is_complete(relocation)
+    lines = list(shown.plan_lines([relocation], (), None))
+    assert lines[0] == '1 move, least possible.'
+    both = list(shown.plan_lines([relocation, relocation], (), None))
+    assert both[0] == '2 moves, at least 1.'
+
+
+@pytest.mark.parametrize(
     ('port', 'said'),
     [
         (Port('p', 'n', device_profile='gpu'), ('devices',)),
@@ -365,6 +463,159 @@ def test_as_many_servers_leave_as_room_is_lacking(free, leavers):
     )
     room = {'VCPU': free}
     assert ejection._leavers(big, 1, room, servers, movables) == leavers
+
+
+@pytest.mark.parametrize(('number', 'least'), [(2, 0), (3, 1), (4, 2)])
+def test_nobody_has_to_leave_where_there_is_room(number, least):
+    servers = [server('a', 'h1'), server('b', 'h2')]
+    snapshot = cloud({'h1': 2, 'h2': 2}, servers)
+    kinds = Kinds(snapshot, CONF)
+    movables = types.SimpleNamespace(
+        kinds={each.id: kinds.of_server(each) for each in servers},
+        optional=servers,
+    )
+    occupancy = Occupancy(snapshot, kinds)
+    small = kinds.of_server(servers[0])
+    told = ejection.least_moves(movables, occupancy, (), small, number)
+    assert told == least
+
+
+def test_those_that_fit_make_room_for_the_rest(without_solver):
+    servers = [server('a', 'h1'), server('b', 'h2')]
+    planner = Planner(cloud({'h0': 2, 'h1': 2, 'h2': 2}, servers), CONF)
+    kind = planner.kind_of(FLAVORS['big'], IMAGE, 'demo')
+    relocation = planner.plan(Task(wanted=(kind, 2)))
+    assert (relocation.missing, len(relocation.moves)) == (0, 1)
+    assert relocation.least == 1
+
+
+@needs_solver
+def test_others_make_room_for_a_server_of_a_group():
+    a, b, c = server('a', 'h1'), server('b', 'h3'), server('c', 'h3')
+    snapshot = cloud(
+        {'h1': 1, 'h2': 1, 'h3': 2},
+        [a, b, c],
+        groups=[group('g', 'affinity', a, b)],
+    )
+    relocation = plan(snapshot, emptying('h1'))
+    assert moves(relocation) == {'a': ('h1', 'h3'), 'c': ('h3', 'h2')}
+    assert relocation.least == 2
+
+
+def in_tree(*slots, used=1):
+    """Return a server of a reservation on a host with slots, and its room."""
+    flavor = make_flavor(
+        'reserved', {'resources:CUSTOM_RESERVATION_A': '1'}, ram=0, disk=0
+    )
+    one = dataclasses.replace(server('a', 'h1'), flavor=flavor)
+    node = make_compute_node(
+        'h1', inventories={'VCPU': 4}, usages={'VCPU': used}
+    )
+    children = [
+        make_provider(
+            f'slots-{number}',
+            inventories={'CUSTOM_RESERVATION_A': most},
+            usages={'CUSTOM_RESERVATION_A': taken},
+        )
+        for number, (most, taken) in enumerate(slots)
+    ]
+    snapshot = make_snapshot(
+        [], [make_tree(node, *children)], flavors=[flavor]
+    )
+    snapshot = dataclasses.replace(
+        snapshot, servers=Servers((one,), {}, True, ())
+    )
+    kinds = Kinds(snapshot, CONF)
+    return one, kinds.of_server(one), Occupancy(snapshot, kinds)
+
+
+@pytest.mark.parametrize(
+    ('slots', 'used', 'before', 'after'),
+    [
+        ([(2, 1)], 1, (3, 1), (4, 2)),
+        # From which of two the server came is not certain.
+        ([(2, 1), (2, 0)], 1, (3, 3), (4, 3)),
+        # More may be in use than there is.
+        ([(1, 3)], 6, (0, 0), (0, 0)),
+    ],
+)
+def test_what_is_certain_is_free_when_a_server_leaves_a_tree(
+    slots, used, before, after
+):
+    one, kind, occupancy = in_tree(*slots, used=used)
+
+    def room():
+        free = occupancy.room('h1')
+        return free['VCPU'], free['CUSTOM_RESERVATION_A']
+
+    assert room() == before
+    with occupancy.trial():
+        occupancy.remove(kind, one, 'h1')
+        assert room() == after
+    assert room() == before
+
+
+@pytest.mark.parametrize(
+    ('closed', 'rounds', 'stuck'),
+    [
+        (
+            [],
+            [
+                [('a', 'h1', 'h3')],
+                [('b', 'h2', 'h1')],
+                [('a', 'h3', 'h2')],
+            ],
+            [],
+        ),
+        (['h3'], [], ['a', 'b']),
+    ],
+)
+def test_of_two_that_change_places_one_goes_around(closed, rounds, stuck):
+    servers = [server('a', 'h1'), server('b', 'h2')]
+    snapshot = cloud({'h1': 1, 'h2': 1, 'h3': 1}, servers)
+    kinds = Kinds(snapshot, CONF)
+    found = order.ordered(
+        zip(servers, ['h2', 'h1'], strict=True),
+        {each.id: kinds.of_server(each) for each in servers},
+        Occupancy(snapshot, kinds),
+        closed,
+        1,
+    )
+    assert [
+        [(step.server.name, step.source, step.target) for step in steps]
+        for steps in found.rounds
+    ] == rounds
+    assert [step.server.name for step in found.stuck] == stuck
+
+
+@pytest.mark.parametrize(
+    ('present', 'is_available'), [(None, False), (types, True)]
+)
+def test_the_solver_is_available_if_its_package_is(
+    monkeypatch, present, is_available
+):
+    monkeypatch.setitem(sys.modules, 'highspy', present)
+    assert program.is_available() is is_available
+
+
+@pytest.mark.parametrize(('live', 'how'), [(True, 'live'), (False, 'cold')])
+def test_a_move_is_confirmed_with_how_it_is_made(live, how):
+    move = Move(server('a', 'h1'), 'h1', 'h2', live)
+    assert formats.sentence(move) == (
+        f'{how}-migrate server a (id-of-a) from h1 to h2'
+    )
+
+
+def test_rounds_are_counted_from_one():
+    plan_ = documents.RELOCATION['properties']['batches']['items']
+    [move] = [plan_['properties']['moves']['items']]
+    assert move['properties']['round']['minimum'] == 1
+    snapshot = cloud({'h1': 4, 'h2': 4}, [server('a', 'h1')])
+    relocation = plan(snapshot, emptying('h1'))
+    [row] = shown.move_rows(relocation, 3)
+    assert row == (*(3, 'a', 'id-of-a', 'demo', 'small', 'h1', 'h2', 'live'),)
+    [made] = shown.plan_document(relocation).moves
+    assert made.round == 1
 
 
 def test_servers_that_are_off_are_migrated_cold():
@@ -457,7 +708,28 @@ def test_rolling_through_a_whole_cloud():
     batches, left = Planner(snapshot, CONF).rolling(emptying('h0', 'h1', 'h2'))
     assert not left
     assert {h for batch in batches for h in batch.hosts} == {'h0', 'h1', 'h2'}
-    assert sum(batch.again for batch in batches) >= 1
+    assert [batch.again for batch in batches] == [0, 0, 1]
+    assert list(shown.batch_lines(batches)) == [
+        '1. h0: 1 move',
+        '2. h2: 1 move',
+        '3. h1: 2 moves, 1 of them again',
+    ]
+
+
+def test_a_host_that_cannot_be_emptied_keeps_no_other_from_it():
+    servers = [server('x', 'h1', status='ERROR'), server('y', 'h2')]
+    snapshot = cloud({'h1': 1, 'h2': 1, 'h3': 1}, servers)
+    batches, left = Planner(snapshot, CONF).rolling(emptying('h1', 'h2'))
+    assert [batch.hosts for batch in batches] == [('h2',)]
+    assert [each.server.name for each in left] == ['x']
+    together, _ = Planner(snapshot, CONF).rolling(emptying('h2'), together=1)
+    assert [batch.hosts for batch in together] == [('h2',)]
+    # Nor does one whose server finds no room.
+    servers[0] = server('x', 'h1', 'big')
+    snapshot = cloud({'h1': 2, 'h2': 1, 'h3': 1}, servers)
+    batches, left = Planner(snapshot, CONF).rolling(emptying('h1', 'h2'))
+    assert [batch.hosts for batch in batches] == [('h2',)]
+    assert [each.server.name for each in left] == ['x']
 
 
 def test_rolling_names_what_cannot_be_emptied():

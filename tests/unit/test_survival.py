@@ -84,6 +84,78 @@ def test_the_worst_comes_first():
     assert [*stranded(snapshot)] == [('h1',), ('h2',)]
 
 
+@pytest.mark.parametrize(
+    ('most', 'named', 'more'),
+    [
+        (None, 2, []),
+        (2, 2, []),
+        (1, 1, ['  and 1 more, which -f json shows']),
+    ],
+)
+def test_only_some_servers_and_rows_are_shown(most, named, more):
+    servers = [server('a', 'h1'), server('b', 'h1', 'big')]
+    servers += [server('c', 'h2'), server('d', 'h3')]
+    result = survival(cloud({'h1': 3, 'h2': 1, 'h3': 1}, servers), CONF)
+    assert list(shown.stranded_lines(result, most)) == [
+        '',
+        'Without a host if h1 fails:',
+        *(
+            f'  server {name} (id-of-{name}) of project demo on h1: {why}'
+            for name, why in (
+                ('a', 'there is no room on the 2 other hosts'),
+                ('b', 'no other host may be used'),
+            )[:named]
+        ),
+        *more,
+    ]
+    assert list(shown.margin_lines(result, most)) == [
+        '',
+        'Room on the other hosts, in the worst case of each:',
+        *(
+            f'  no lock, flavor {name}: 1 needed, 0 free, 1 host short'
+            for name in ('big', 'small')[:named]
+        ),
+        *more,
+    ]
+    first, *_ = shown.survival_lines(result)
+    assert first == (
+        'If a host fails, 2 servers may have nowhere to go: with h1. That is '
+        'so in 3 of 3 cases.'
+    )
+    assert shown.survival_rows(result) == [
+        ('h1', 2, 2, 'no lock'),
+        ('h2', 1, 1, 'no lock'),
+        ('h3', 1, 1, 'no lock'),
+    ]
+
+
+def test_if_all_survive_no_server_is_shown():
+    result = survival(cloud({'h1': 1, 'h2': 1}, [server('a', 'h1')]), CONF)
+    assert list(shown.stranded_lines(result, None)) == []
+    assert list(shown.survival_lines(result)) == [
+        'If a host fails, every server has somewhere to go.'
+    ]
+    assert list(shown.margin_lines(result, 1))[2:] == [
+        '  no lock, flavor small: 1 needed, 1 free'
+    ]
+    empty = survival(cloud({'h1': 1}, []), CONF)
+    assert list(shown.margin_lines(empty, None)) == []
+
+
+@pytest.mark.parametrize(('least', 'is_said'), [(1, True), (2, False)])
+def test_a_bound_is_said_if_it_is_lower(least, is_said):
+    servers = [server('a', 'h1'), server('b', 'h1')]
+    result = survival(cloud({'h1': 2}, servers), CONF)
+    [case] = result.cases
+    result = dataclasses.replace(
+        result, cases=(dataclasses.replace(case, least=least),)
+    )
+    _, *more = shown.survival_lines(result)
+    assert [line[:46] for line in more] == [
+        'Whoever places them better, 1 of them have now'
+    ] * is_said
+
+
 def test_several_failures():
     servers = [server(f'a{n}', f'h{n}') for n in range(3)]
     snapshot = cloud({'h0': 2, 'h1': 2, 'h2': 1}, servers)

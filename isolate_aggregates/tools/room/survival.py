@@ -535,7 +535,7 @@ class _Simulation:
                 worst.setdefault(lock, 0)
         for case in cases:
             if not case.stranded:
-                continue
+                break  # The worst come first.
             numbers = Counter(
                 lock for stranded in case.stranded for lock in stranded.locks
             )
