@@ -6,7 +6,8 @@ Concurrent runs and commands are safe, because an action is carried out only if
 the state that it is based on is still current:
 
 * A record is written as the next revision, and each revision number can be
-  written only once.
+  written only once, until a later one is there. So it is read again before
+  anybody is told what was written, unless more depends on it.
 * Slots are written with the generation of the reservation provider. The write
   fails if slots of any reservation on the host have changed meanwhile.
 * Slots are opened only if their number has not changed since it was read, and
@@ -201,21 +202,20 @@ class Run:
         store = self._store
         reservation = state.reservation(self.id)
         withdrawn = dataclasses.replace(reservation, pending=None)
-        if reservation.amount:
-            store.compute.write_record(withdrawn, self._now)
-        else:
+        is_new = not reservation.amount
+        if is_new:
             store.check_record(state, reservation)
             # A new reservation ends. Other runs will also see it as ended and
             # remove it if this run is interrupted.
-            ended = store.compute.write_record(
-                dataclasses.replace(withdrawn, end=self._now), self._now
-            )
-            # Another run may have removed it, and the id been used again: then
-            # this revision belongs to nothing.
-            store.check_newest(ended)
+            withdrawn = dataclasses.replace(withdrawn, end=self._now)
+        written = store.compute.write_record(withdrawn, self._now)
+        # Other runs may have granted it and gone on, or have removed it, and
+        # the id been used again: then this revision belongs to nothing.
+        store.check_newest(written)
+        if is_new:
             providers = store.read(state).slot_providers(self.id)
             self._executor.remove(providers)
-            store.compute.delete_record(ended)
+            store.compute.delete_record(written)
         if reservation.change in self._asked:
             raise errors.ChangeRefused(self.id, action.why, reservation.change)
 

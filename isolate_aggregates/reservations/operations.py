@@ -123,6 +123,9 @@ def _fulfil(
                     execution.reconcile(store, reservation, now)
                 continue
             state, record = _written(store, state, wanted, now)
+            if complete and record != wanted.present:
+                # Others may have written later ones before it.
+                store.check_newest(record)
         except exception.ServiceConflict:
             continue
         if complete:

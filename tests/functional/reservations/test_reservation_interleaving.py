@@ -404,6 +404,41 @@ def test_a_command_that_is_too_late_changes_nothing(world):
     check(world, {'amount': 1, 'end': NOW + 10 * HOUR})
 
 
+def test_a_refusal_that_is_too_late_is_not_told(world):
+    """Meanwhile there is room, and others change the reservation twice."""
+    begin(world)
+    revisions = []
+
+    def make_room(method, url):
+        revisions.extend([url] * is_revision(method, url))
+        if len(revisions) == 2:
+            world.wire.meddle = None
+            reservations.end(world.new_store(), Z, START)
+            reconcile_all(world.new_store())
+            for hours in (8, 9):
+                reservations.update(
+                    world.new_store(), X, START, end=NOW + hours * HOUR
+                )
+
+    world.wire.meddle = make_room
+    assert attempt(too_many, world.store) is None
+    check(world, {'amount': 3, 'end': NOW + 9 * HOUR})
+
+
+def test_a_note_that_is_written_too_late_is_written_again(world):
+    begin(world)
+
+    def change(method, url):
+        if is_revision(method, url):
+            world.wire.meddle = None
+            more(world.new_store())
+            longer(world.new_store())
+
+    world.wire.meddle = change
+    reservations.update(world.store, X, START, note='of a slow command')
+    check(world, {'amount': 2, 'end': None, 'note': 'of a slow command'})
+
+
 def test_a_command_about_an_earlier_reservation_changes_nothing(world):
     begin(world)
     late = world.store.read().reservation(X)
