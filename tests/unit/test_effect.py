@@ -232,7 +232,9 @@ def test_a_renamed_flavor_and_image_have_their_new_names():
         ('tiny', 'new'),
     }
     gone = of(before, lambda s: dataclasses.replace(s, images=()))
-    assert {each.image for each in gone.flavors} == {'key'}
+    assert {(each.image, each.hosts[1]) for each in gone.flavors} == {
+        ('key', 0)
+    }
 
 
 def test_unknown_servers_are_not_called_in_place():

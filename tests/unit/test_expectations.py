@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations of a cloud: how they are read, met, missed and mutated."""
 
+import dataclasses
 import datetime
 import json
 import pathlib
@@ -19,7 +20,12 @@ from isolate_aggregates.testing import make_aggregate
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.expectations import matching, report
+from isolate_aggregates.tools.expectations import (
+    documents,
+    matching,
+    mutations,
+    report,
+)
 from isolate_aggregates.tools.expectations.documents import TEST
 from isolate_aggregates.tools.expectations.expectation import NothingMatches
 
@@ -609,6 +615,37 @@ def test_a_junit_file_that_cannot_be_written_is_named(run, tmp_path):
     )
     assert result.code == 1
     assert f'The report cannot be written to {path}: No such' in result.err
+
+
+def test_expectations_that_are_met_and_missed_are_counted():
+    problem = documents.Problem(
+        problem='p',
+        extra_hosts=frozenset(),
+        missing_hosts=frozenset(),
+        reasons=(),
+    )
+    lines = tuple(
+        documents.Expectation(
+            name='e', line=1, result='passed', problems=(problem,) * number
+        )
+        for number in (0, 1, 2, 0, 0)
+    )
+    now = datetime.datetime.now(datetime.UTC)
+    found = report.Report(now, 'e.yaml', 'c.yaml', '', {}, (), (), lines)
+    document = report.document(found)
+    assert (document.passed, document.failed) == (3, 2)
+    assert not found.is_passed
+    assert dataclasses.replace(found, lines=lines[:1]).is_passed
+
+
+@pytest.mark.parametrize('gaps', [(), ('gap',)])
+def test_a_mutation_that_nothing_notices_is_a_failure(gaps):
+    now = datetime.datetime.now(datetime.UTC)
+    coverage = mutations.Coverage(1, 2, gaps)
+    found = report.Report(
+        *(now, 'e.yaml', 'c.yaml', '', {}, (), (), (), ()), coverage
+    )
+    assert found.is_passed is not bool(gaps)
 
 
 def test_a_junit_file_whose_folder_goes_meanwhile_is_named(tmp_path):

@@ -384,6 +384,31 @@ def test_an_amount_counts_if_all_queries_agree_on_it():
     assert kind.amounts == {'MEMORY_MB': 2048}
 
 
+@pytest.mark.parametrize(
+    ('inventories', 'used', 'times'),
+    [
+        ({'VCPU': 4, 'MEMORY_MB': 4096}, 1, 2),
+        ({'VCPU': 4, 'MEMORY_MB': 9000}, 1, 3),
+        ({'VCPU': 4, 'MEMORY_MB': 9000}, 4, 0),
+        ({'VCPU': 4, 'MEMORY_MB': 9000}, 5, 0),
+        ({'VCPU': 4}, 0, 0),
+    ],
+)
+def test_how_often_a_server_fits(inventories, used, times):
+    fits = make_compute_node('h2', inventories={'VCPU': 9, 'MEMORY_MB': 9000})
+    node = make_compute_node(
+        'h1', inventories=inventories, usages={'VCPU': used}
+    )
+    snapshot = dataclasses.replace(
+        cloud({'h1': 4}, []), providers=(node, fits)
+    )
+    kinds = Kinds(snapshot, CONF)
+    request = kinds.requests.new(make_flavor('f', disk=0), IMAGE, 'demo')
+    occupancy, kind = Occupancy(snapshot, kinds), kinds.of_request(request)
+    assert occupancy.times(kind, 'h1') == times
+    assert occupancy.fits(kind, 'h1') is (times > 0)
+
+
 def test_what_a_server_does_not_use_stays_as_it_is():
     one = server('a', 'h1')
     node = make_compute_node(
@@ -553,6 +578,15 @@ def test_what_is_certain_is_free_when_a_server_leaves_a_tree(
         occupancy.remove(kind, one, 'h1')
         assert room() == after
     assert room() == before
+
+
+@pytest.mark.parametrize(('most', 'number'), [(1, 1), (2, 2), (5, 2)])
+def test_servers_are_placed_one_by_one_where_they_cannot_be_counted(
+    most, number
+):
+    _, kind, occupancy = in_tree((2, 0))
+    assert packing.slots(kind, occupancy, ['h1'], most) == number
+    assert packing.slots(kind, occupancy, ['h1', 'h1'], 3) == 3
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ from isolate_aggregates.tools.compute.servers import (
 )
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.room import documents, program, shown
-from isolate_aggregates.tools.room.survival import survival
+from isolate_aggregates.tools.room.kinds import Kind
+from isolate_aggregates.tools.room.survival import _Remaining, survival
 
 CONF = configuration()
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
@@ -156,6 +157,16 @@ def test_a_bound_is_said_if_it_is_lower(least, is_said):
     ] * is_said
 
 
+def test_hosts_that_are_out_are_not_among_those_that_remain():
+    kind, looked_at = Kind(frozenset({'h1', 'h2'}), (), {}), set()
+    rest = _Remaining(kind, ['h1', 'h2'], {'h1', 'h4'}, looked_at)
+    assert ([*rest], len(rest)) == (['h2'], 1)
+    assert looked_at == {'h1', 'h2'}
+    assert [host in rest for host in ('h1', 'h2', 'h3')] == [
+        *(False, True, False)
+    ]
+
+
 def test_several_failures():
     servers = [server(f'a{n}', f'h{n}') for n in range(3)]
     snapshot = cloud({'h0': 2, 'h1': 2, 'h2': 1}, servers)
@@ -275,6 +286,24 @@ def test_shares_matter_where_nova_attaches_them(trait, unknown):
     )
     told = 'which servers have shares of Manila'
     assert (told in survival(snapshot, CONF).not_known) == unknown
+
+
+def test_what_is_not_counted_is_said_with_the_number_of_servers():
+    pinned = {'hw_cpu_policy': 'dedicated'}
+    servers = [
+        server('a', 'h1', image_properties=pinned),
+        server('b', 'h2', image_properties=pinned),
+        server('c', 'h2'),
+        # In a cell that is down.
+        dataclasses.replace(
+            server('d', 'h2', image_properties=pinned), flavor=None
+        ),
+    ]
+    result = survival(cloud({'h1': 4, 'h2': 4}, servers), CONF)
+    assert result.not_known == (
+        'whether hosts have pinned CPUs for 3 servers',
+    )
+    assert result.not_evaluated == 1
 
 
 @pytest.mark.parametrize('tag', ['true', 'false'])
