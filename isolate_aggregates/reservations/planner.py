@@ -108,7 +108,10 @@ class _Planning:
             yield from self._settle_change()
             return
         leave = _to_leave(state, reservation, self._now, self._move)
-        if _is_misplaced(state, reservation, leave):
+        # Of what ends, another run may be deleting the slots.
+        if not is_ending(reservation, self._now) and _is_misplaced(
+            state, reservation, leave
+        ):
             writes = self._writes(
                 reservation, self._assign(reservation, leave)
             )

@@ -82,6 +82,24 @@ def test_a_slow_run_opens_nothing_that_was_ended_meanwhile(world, monkeypatch):
     world.nova.finish(uuid(3, 's'))
 
 
+def test_a_slow_run_gives_no_slots_to_what_another_one_ends(world):
+    writes(world, START)
+
+    def fault(_):
+        method, url = world.wire.calls[-1]
+        is_last = method == 'DELETE' and url.endswith(f'/flavors/{world.id}')
+        return 'refused' if is_last else None
+
+    world.wire.fault = fault
+    with pytest.raises(exception.ServiceError):
+        reservations.end(world.new_store(), world.id, START + SECOND)
+    world.wire.fault = None
+    assert not any('inventories' in url for _, url in writes(world, START))
+    assert world.slots() == {}
+    assert writes(world, START + SECOND)
+    assert world.nova.flavors == world.archives()
+
+
 @pytest.mark.parametrize('dry_run', [True, False])
 def test_an_end_that_another_run_may_have_begun_is_not_put_off(world, dry_run):
     writes(world, START)
