@@ -21,6 +21,7 @@ from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.effect import effect, shown
+from isolate_aggregates.tools.report import page as report_page
 from isolate_aggregates.tools.room.plan import Planner
 from isolate_aggregates.tools.room.shown import plan_document
 from isolate_aggregates.tools.room.task import Task
@@ -111,6 +112,18 @@ def test_the_page_loads_without_errors_and_requests(open_report, example):
     report.page.locator('#grid td').first.click()
     assert report.messages == []
     assert report.requests == [report.page.url]
+
+
+def test_what_is_packed_of_a_large_cloud_is_shown(open_report, monkeypatch):
+    plain = open_report('campus')
+    monkeypatch.setattr(report_page, '_LARGE', 0)
+    packed = open_report('campus')
+    packed.page.wait_for_selector('html.js')
+    assert packed.page.locator('main').inner_text() == (
+        plain.page.locator('main').inner_text()
+    )
+    assert packed.messages == []
+    assert packed.requests == [packed.page.url]
 
 
 @pytest.mark.smoke

@@ -13,6 +13,7 @@ import json
 import random
 import re
 
+from page_cells import lines_of
 import pytest
 
 FEW, MANY = 3, 200
@@ -238,7 +239,7 @@ class Commands:
         return {
             host
             for group, case in zip(
-                cells['groups'], cells['lines'][row['cells']], strict=True
+                cells['groups'], lines_of(cells)[row['cells']], strict=True
             )
             if not case
             for host in group['hosts']

@@ -31,49 +31,44 @@ def cells(
     The rows are those to try: each flavor with each image. Those of the matrix
     are among them and are marked.
 
-    A row refers to a line, which many flavors share. A line has for each group
-    of hosts the index of a case, and a case the indexes of reasons; case 0 is
-    empty. The cause of a reason is a list of parts, with the flavor of the row
-    between them; its aggregates are the indexes of their columns. Columns
-    refer to groups of hosts. Those of aggregates also have the hosts, as
-    indexes into the hosts of all groups, one after the other. The script
-    builds the columns for single hosts.
+    A row refers to a line, which many flavors share. A line has the indexes of
+    terms, and a term the index of a reason and then the groups of hosts that
+    it excludes. The cause of a reason is a list of parts, with the flavor of
+    the row between them; its aggregates are the indexes of their columns.
+    Columns refer to groups of hosts, and those of aggregates to hosts, by
+    their index in all groups, one after the other. The script builds the
+    columns for single hosts. Indexes that follow each other are written as
+    the first and the last of them, as those of most lines do.
 
     :param matrix: The rows of the table.
     :param tries: The requests to try, with the same groups of hosts.
     :param images: The names of the images to try; None for no image.
     :param table_images: How many of them, the first ones, the matrix has.
-    :param other_projects: The requests to try for other projects, encoded as
-        differences: the index of the group and the index of its case.
+    :param other_projects: The requests to try for other projects, of which
+        only the lines are encoded.
     :param room: How many servers of the requests to try fit on the hosts.
     """
     reasons: _Numbers[_Reason] = _Numbers()
     shared_lines: _Numbers[tuple[int, ...]] = _Numbers()
-    cases: _Numbers[tuple[int, ...]] = _Numbers()
-    cases.of(())
+    terms: _Numbers[tuple[int, ...]] = _Numbers()
 
-    def line(row: Row) -> tuple[int, ...]:
-        return tuple(
-            cases.of(
-                tuple(reasons.of(_reason(row, each)) for each in objections)
+    def line(row: Row) -> int:
+        # In the order in which a group has its objections.
+        places: dict[tuple[int, Objection], list[int]] = {}
+        for place, objections in enumerate(row.objections):
+            for number, each in enumerate(objections):
+                places.setdefault((number, each), []).append(place)
+        return shared_lines.of(
+            _runs(
+                terms.of((reasons.of(_reason(row, each)), *_runs(excluded)))
+                for (_, each), excluded in sorted(
+                    places.items(), key=lambda item: item[0][0]
+                )
             )
-            for objections in row.objections
         )
 
     lines = [line(row) for row in tries.rows]
-    differences = [
-        [
-            [
-                [place, case]
-                for place, (case, usual) in enumerate(
-                    zip(line(row), usual_cases, strict=True)
-                )
-                if case != usual
-            ]
-            for row, usual_cases in zip(other.rows, lines, strict=True)
-        ]
-        for other in other_projects
-    ]
+    others = [[line(row) for row in other.rows] for other in other_projects]
     places = {a.name: place for place, a in enumerate(aggregates)}
     hosts = itertools.chain(*(group.hosts for group in matrix.groups))
     numbers = {host: number for number, host in enumerate(hosts)}
@@ -98,29 +93,30 @@ def cells(
             }
             for filter_name, parts, names in reasons
         ],
-        'cases': list(cases),
+        'terms': list(terms),
         'rows': [
             {
                 **_about(row, image),
                 'table': place % len(images) < table_images,
-                'cells': shared_lines.of(row_cases),
+                'cells': number,
                 'room': room and room.rows[place],
             }
-            for place, (row, row_cases, image) in enumerate(
+            for place, (row, number, image) in enumerate(
                 zip(tries.rows, lines, itertools.cycle(images), strict=False)
             )
         ],
         'room': room and {'kinds': room.kinds, 'lines': room.lines},
+        'tries': others,
         'lines': list(shared_lines),
-        'tries': differences,
         'columns': {
             'alike': _columns(alike),
             'lock': _columns(of_locks),
             'aggregate': [
-                encoded | {'hosts': [numbers[host] for host in column.hosts]}
-                for encoded, column in zip(
-                    _columns(of_aggregates), of_aggregates, strict=True
-                )
+                {
+                    'name': column.name,
+                    'hosts': _runs(numbers[host] for host in column.hosts),
+                }
+                for column in of_aggregates
             ],
         },
     }
@@ -137,6 +133,17 @@ class _Numbers(Generic[_T]):
 
     def of(self, thing: _T) -> int:
         return self._numbers.setdefault(thing, len(self._numbers))
+
+
+def _runs(numbers: Iterable[int]) -> tuple[int, ...]:
+    """Return the first and the last of numbers that follow each other."""
+    runs: list[int] = []
+    for number in numbers:
+        if runs and number == runs[-1] + 1:
+            runs[-1] = number
+        else:
+            runs += (number, number)
+    return tuple(runs)
 
 
 def _reason(row: Row, objection: Objection) -> _Reason:

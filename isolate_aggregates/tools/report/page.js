@@ -2,7 +2,19 @@
 // The matrix, the search box and the filters. What comes from the cloud is
 // only ever put in as text.
 'use strict';
-(() => {
+(async () => {
+  // What is large is packed, and markup of the page itself.
+  const unpack = async (template) => {
+    const bytes = Uint8Array.from(
+      atob(template.content.textContent), (one) => one.charCodeAt(0));
+    const text = await new Response(new Blob([bytes]).stream()
+      .pipeThrough(new DecompressionStream('deflate'))).text();
+    template.replaceWith(
+      document.createRange().createContextualFragment(text));
+  };
+  const packed = [...document.querySelectorAll('template.packed')];
+  if (packed.length) await Promise.all(packed.map(unpack));
+
   // More rows than these at once would make a page slow, and more columns than
   // fit would scroll; the rest is a button, or an arrow key, away.
   const most = { row: 60, column: 2 };
@@ -58,8 +70,18 @@
     }
   });
   const names = [...hosts.keys()];
+  // Numbers are written as the first and the last of each run.
+  const numbersIn = (runs) => {
+    const some = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      for (let one = runs[at]; one <= runs[at + 1]; one++) some.push(one);
+    }
+    return some;
+  };
   for (const column of data.columns.aggregate) {
-    column.hosts = column.hosts.map((host) => names[host]);
+    column.hosts = numbersIn(column.hosts).map((host) => names[host]);
+    column.groups = [...new Set(
+      column.hosts.map((host) => hosts.get(host).place))];
     for (const host of column.hosts) {
       hosts.get(host).aggregates.push(column.name);
     }
@@ -87,8 +109,19 @@
     : cause);
   const sizeOf = (cells) => data.groups.reduce((sum, group, place) =>
     sum + (cells[place] === 0 ? group.hosts.length : 0), 0);
+  // For each group of hosts, 0 if it may be used, or the reasons why not.
+  const lines = data.lines.map((line) => {
+    const cells = data.groups.map(() => 0);
+    for (const term of numbersIn(line)) {
+      const [reason, ...places] = data.terms[term];
+      for (const place of numbersIn(places)) {
+        cells[place] = [...cells[place] || [], reason];
+      }
+    }
+    return cells;
+  });
   for (const row of data.rows) {
-    row.cells = data.lines[row.cells];
+    row.cells = lines[row.cells];
     row.size = sizeOf(row.cells);
     row.name = [row.flavor, row.image].filter((n) => n !== null).join(' + ');
     row.text = fold(
@@ -408,7 +441,7 @@
       const some = all.filter((host) => hosts.get(host).place === place);
       const those = aggregatesOf(some);
       if (cells[place] === 0) put(null, null, [], some);
-      for (const reason of data.cases[cells[place]]) {
+      for (const reason of cells[place] || []) {
         put(data.reasons[reason].filter, causeOf(reason, row),
           namesIn(reason, those), some);
       }
@@ -555,7 +588,7 @@
   };
 
   // A request that is tried, on all hosts, from the same cells. The rows are
-  // each flavor with each image; of other projects there is what differs.
+  // each flavor with each image; of other projects there are the lines.
 
   const attempt = () => {
     panel.hidden = !$('try');
@@ -564,9 +597,8 @@
     const chosen = (what) => $(`try-${what}`).selectedIndex;
     const place = chosen('flavor') * $('try-image').length + chosen('image');
     const row = data.rows[place];
-    const held = [...row.cells];
     const other = data.tries[chosen('project') - 1];
-    for (const [group, its] of other?.[place] || []) held[group] = its;
+    const held = other ? lines[other[place]] : row.cells;
     const title = ['flavor', 'image', 'project'].map(
       (what) => $(`try-${what}`).selectedOptions[0].textContent).join(', ');
     $('answer').textContent = `${withRoom(

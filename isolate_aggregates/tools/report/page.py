@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import importlib.resources
 import os
+import zlib
 
 import jinja2
 
@@ -23,6 +24,8 @@ from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report.cells import cells
 from isolate_aggregates.tools.report.content import Content
 
+# A part of the page with more characters is packed, to a twentieth or so.
+_LARGE = 500_000
 # In each page.
 _MARK = '<meta name="generator" content="isolate-aggregates">'
 
@@ -51,6 +54,7 @@ def render(content: Content) -> str:
     environment.filters['named'] = lambda names: (
         text.named('flavor', names, most=10) if names else ''
     )
+    environment.filters['packed'] = _packed
     environment.filters['moment'] = calendar.time_text
     locks = [overview.lock for overview in content.locks]
     return environment.from_string(template).render(
@@ -77,6 +81,18 @@ def render(content: Content) -> str:
         style=style,
         scripts=scripts,
         policy=_policy(style, scripts),
+    )
+
+
+def _packed(markup: str) -> str:
+    """Return markup so that the script unpacks it, if it is large."""
+    if len(markup) < _LARGE:
+        return markup
+    data = base64.b64encode(zlib.compress(markup.encode())).decode()
+    return (
+        f'<template class="packed">{data}</template>'
+        '<noscript><p>This part requires JavaScript, as the cloud is large.'
+        '</p></noscript>'
     )
 
 
