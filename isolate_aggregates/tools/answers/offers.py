@@ -3,6 +3,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Set
 import dataclasses
+import itertools
 from typing import Any
 
 from isolate_aggregates import exception
@@ -17,6 +18,9 @@ from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.request.constraints import Objection
 from isolate_aggregates.tools.simulator import Simulator
 from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+
+# The most kinds of aggregates that are looked at together.
+_BLOCK = 30
 
 
 class Offers:
@@ -172,31 +176,41 @@ class Offers:
         """Return the members of at least one of some aggregates."""
         uuids = frozenset(aggregates)
         if uuids not in self._known_members:
-            some = [each for each in self._alike if each[0] <= uuids]
-            known = [alike for alike, _ in some]
-            members = 0
+            members, known = 0, []
+            for whole, *parts in self._alike:
+                # Mostly all of a block are among them.
+                for alike, more in [whole] if whole[0] <= uuids else parts:
+                    if alike <= uuids:
+                        members |= more
+                        known.append(alike)
             if sum(map(len, known)) < len(uuids):
                 rest = uuids.difference(*known)
-                members = self.index.in_any_aggregate(rest)
-            for _, more in some:
-                members |= more
+                members |= self.index.in_any_aggregate(rest)
             self._known_members[uuids] = members
         return self._known_members[uuids]
 
     @lazy_property
-    def _alike(self) -> list[tuple[frozenset[str], ProviderSet]]:
+    def _alike(self) -> list[list[tuple[frozenset[str], ProviderSet]]]:
         """The aggregates with equal metadata, with their members.
 
-        Filters decide about them together.
+        Filters decide about them together. They are in blocks, of which the
+        first part is the whole of the others.
         """
         alike: dict[Hashable, list[str]] = {}
         for each in self._aggregates:
             key = frozenset(each.metadata.items())
             alike.setdefault(key, []).append(each.uuid)
-        return [
-            (frozenset(uuids), self.index.in_any_aggregate(uuids))
-            for uuids in alike.values()
-        ]
+        blocks = []
+        kinds = [*alike.values()]
+        for start in range(0, len(kinds), _BLOCK):
+            some = kinds[start : start + _BLOCK]
+            blocks.append(
+                [
+                    (frozenset(uuids), self.index.in_any_aggregate(uuids))
+                    for uuids in ([*itertools.chain(*some)], *some)
+                ]
+            )
+        return blocks
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
         """Return a query without forbidden aggregates that nothing is in.

@@ -133,6 +133,9 @@ def make(
         members = target.aggregates_after(node.aggregates)
         traits = target.traits_after(node.traits)
         marks_in_use |= traits
+        if (members, traits) == (node.aggregates, node.traits):
+            settled.add(likeness)
+            continue
         provider_changes = [
             *target.aggregate_changes(node.aggregates, members),
             *target.trait_changes(node.traits, traits),
@@ -140,8 +143,6 @@ def make(
         if provider_changes:
             pending.append(target)
             changes += provider_changes
-        else:
-            settled.add(likeness)
     return SyncPlan(
         snapshot=snapshot,
         parts=frozenset(parts),
@@ -211,7 +212,7 @@ class _Planner:
         return (
             node.host and True,
             self._snapshot.index.aggregates_of.get(node.host or ''),
-            frozenset(self._snapshot.below.get(node.uuid, ())),
+            *self._snapshot.below.get(node.uuid, ()),
             node.aggregates,
             node.traits,
         )
