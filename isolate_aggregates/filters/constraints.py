@@ -160,7 +160,7 @@ class Destination:
             part.reason
             for conclusion in self.yielded
             for part in conclusion.constraint.parts
-            if not _only(part)._allows(aggregates)
+            if _excludes(part, aggregates)
         ]
 
     def _allows(self, aggregates: Set[str]) -> bool:
@@ -170,11 +170,14 @@ class Destination:
         )
 
 
-def _only(constraint: Constraint) -> Destination:
-    """Return a destination with one constraint, without its filter."""
+def _excludes(constraint: Constraint, aggregates: Set[str]) -> bool:
+    """Return whether a constraint excludes a host with some aggregates."""
+    if type(constraint) is Forbid:
+        # There may be hundreds.
+        return any(a.uuid in aggregates for a in constraint.aggregates)
     destination = Destination()
     constraint.narrow(destination)
-    return destination
+    return not destination._allows(aggregates)
 
 
 @dataclasses.dataclass(frozen=True)
