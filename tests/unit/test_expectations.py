@@ -21,7 +21,9 @@ from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.expectations import (
+    checks,
     documents,
+    first_file,
     matching,
     mutations,
     report,
@@ -310,6 +312,35 @@ def test_a_place_has_the_compute_hosts_of_its_names(place, hosts):
             place.members(things())
     else:
         assert place.members(things()) == hosts
+
+
+@pytest.mark.parametrize(
+    ('number', 'said'),
+    [
+        (1, 'flavor f0'),
+        (3, 'flavors f0, f1, f2'),
+        (4, 'flavors f0, f1, f2 and 1 more'),
+    ],
+)
+def test_three_names_are_said(number, said):
+    names = tuple(f'f{n}' for n in range(number))
+    assert str(checks.Servers(names)) == said
+    entry = first_file._entry(names, [first_file._Who()], frozenset(), {})
+    assert entry['name'] == f'{said} may use no host'
+    assert entry['flavor'] == ('f0' if number == 1 else list(names))
+
+
+def test_a_name_of_several_things_names_no_place():
+    aggregates = [
+        make_aggregate('twice', {}, ['h1']),
+        dataclasses.replace(make_aggregate('twice', {}, ['h2']), uuid='2'),
+        make_aggregate('any*', {}, ['h3']),
+        make_aggregate('one', {}, ['h4', 'gone']),
+        make_aggregate('other', {}, ['h4']),
+    ]
+    answers = things()
+    answers.snapshot = Snapshot('', aggregates=aggregates)
+    assert first_file._places(answers) == {frozenset({'h4'}): 'one'}
 
 
 # Expectations about nothing

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers for altered clouds are those of a cloud that is read anew."""
 
+import dataclasses
 import pathlib
 import random
 import types
@@ -324,6 +325,32 @@ def test_the_effect_of_a_mutation_is_an_answer_that_differs(
         answers = answers_of(snapshot, TENANTS)
         comparison = mutations._Comparison(answers)
         assert comparison.effect(altered(answers, change)) == effect
+
+
+def test_each_answer_for_two_hosts_is_that_of_a_cloud_read_anew(conf):
+    inventories = {'VCPU': 4, 'MEMORY_MB': 9000}
+    nodes = [
+        make_compute_node(host, inventories=inventories, traits=traits)
+        for host, traits in (
+            ('h1', [LICENSED, 'CUSTOM_B']),
+            ('h2', [LICENSED]),
+        )
+    ]
+    without = {**LOCK, 'trait:CUSTOM_B': 'forbidden'}
+    flavors = [
+        make_flavor('keyed', LOCK, disk=0),
+        make_flavor('without', without, disk=0),
+    ]
+    win = make_aggregate('win', LOCK, ['h1', 'h2'])
+    group = 'scheduler', 'enable_isolated_aggregate_filtering'
+    snapshot = dataclasses.replace(
+        make_snapshot([win], nodes, flavors=flavors), settings={group: True}
+    )
+    with deciding.silent():
+        assert check_all_mutations(snapshot, conf) == (11, 12)
+        answers = answers_of(snapshot, conf)
+    assert answers.packed(None) == 0
+    assert answers.usable(None) == frozenset()
 
 
 def test_images_of_operators_that_matter_are_altered():

@@ -460,6 +460,9 @@ def test_nobody_else_is_moved_if_there_is_room(monkeypatch):
     assert lines[0] == '1 move, least possible.'
     both = list(shown.plan_lines([relocation, relocation], (), None))
     assert both[0] == '2 moves, at least 1.'
+    unproven = dataclasses.replace(relocation, least=0)
+    first, *_ = shown.plan_lines([unproven], (), None)
+    assert first == '1 move, at least 0.'
 
 
 @pytest.mark.parametrize(

@@ -542,6 +542,27 @@ def test_as_many_combinations_as_possible_are_examined(
     assert len(result.cases) == (examined if most == 3 else 0)
 
 
+def test_of_too_many_combinations_each_host_has_its_worst(monkeypatch):
+    monkeypatch.setattr('isolate_aggregates.tools.room.survival.MOST', 2)
+    servers = [server(f'a{n}', f'h{n}') for n in (0, 2, 4)]
+    snapshot = cloud({f'h{n}': 1 for n in range(5)}, servers)
+    result = survival(snapshot, CONF, 2)
+    assert [case.hosts for case in result.cases] == [
+        *(('h0', 'h1'), ('h0', 'h2'))
+    ]
+
+
+def test_of_the_only_host_with_servers_as_many_are_examined_as_may_be(
+    monkeypatch,
+):
+    monkeypatch.setattr('isolate_aggregates.tools.room.survival.MOST', 4)
+    snapshot = cloud({f'h{n}': 1 for n in range(6)}, [server('a', 'h0')])
+    result = survival(snapshot, CONF, 2)
+    assert [case.hosts for case in result.cases] == [
+        ('h0', f'h{n}') for n in range(1, 5)
+    ]
+
+
 def test_without_the_solver_the_answer_is_a_bound(monkeypatch):
     monkeypatch.setattr(
         'isolate_aggregates.tools.room.exact.is_available', lambda: False

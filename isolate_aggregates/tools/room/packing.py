@@ -169,12 +169,12 @@ def _fitting(kind: Kind, occupancy: Occupancy, host: str, most: int) -> int:
     """
     if occupancy.is_counted(host):
         return occupancy.times(kind, host)
-    number = 0
     with occupancy.trial():
-        while number < most and occupancy.fits(kind, host):
+        for number in range(most):
+            if not occupancy.fits(kind, host):
+                return number
             occupancy.add(kind, None, host)
-            number += 1
-    return number
+    return most
 
 
 def objection(
