@@ -35,6 +35,7 @@ from isolate_aggregates.reservations import execution, names
 from isolate_aggregates.reservations import store as stores
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.capacity import HostClaims
+from isolate_aggregates.reservations.slots import changes
 from isolate_aggregates.reservations.state import MOST_SKEW
 from isolate_aggregates.rest import client
 from isolate_aggregates.tools.placement import inventories
@@ -413,7 +414,9 @@ def check(history, others):
     """
     world = history.world
     world.wire.most_candidates = None
+    kept = of_older_records(world)
     reservations.reconcile_all(world.new_store(), AFTER)
+    assert kept.items() <= totals(world).items()
     for server, reservation in history.booted.items():
         may_be_over, _ = history.may_be_over(reservation)
         assert server in world.nova.servers or may_be_over, reservation
@@ -428,6 +431,24 @@ def check(history, others):
     world.wire.calls.clear()
     reservations.reconcile_all(world.new_store(), AFTER)
     assert {method for method, _ in world.wire.calls} == {'GET'}
+
+
+def totals(world):
+    return {key: total for key, (total, _) in world.slots().items()}
+
+
+def of_older_records(world):
+    """Return the slots of reservations whose record is older than they."""
+    present = records(world)
+    older = {
+        name
+        for host in ('h1', 'h2')
+        for name, change in changes(world.direct, world.child(host)).items()
+        if name in present and present[name].change < change
+    }
+    return {
+        key: total for key, total in totals(world).items() if key[1] in older
+    }
 
 
 def check_promises(history):
