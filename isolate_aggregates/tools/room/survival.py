@@ -15,6 +15,7 @@ from collections.abc import (
 import dataclasses
 import itertools
 import math
+import operator
 from typing import Generic, TypeVar
 
 from oslo_config import cfg
@@ -265,12 +266,12 @@ class _Simulation:
         # Without those in cells that are down. The answer does not depend on
         # their order.
         self._servers = {
-            host: [
-                (server, self._kinds.alike(server))
-                for server in sorted(servers, key=_identity)
-                if server.flavor
-            ]
+            host: sorted((s for s in servers if s.flavor), key=_identity)
             for host, servers in snapshot.known_servers.by_host.items()
+        }
+        self._alike = {
+            host: tuple(map(self._kinds.alike, servers))
+            for host, servers in self._servers.items()
         }
         self._fates = _Memory[_Fate]()
         self._rooms_known = _Memory[Sequence[Margin]]()
@@ -358,8 +359,8 @@ class _Simulation:
     def _kinds_on(self) -> Mapping[str, Counter[Kind]]:
         """The kinds of the servers on each host, with their numbers."""
         return {
-            host: Counter(alike.kind for _, alike in servers)
-            for host, servers in self._servers.items()
+            host: Counter(each.kind for each in alike)
+            for host, alike in self._alike.items()
         }
 
     def _room_for(self, kind: Kind) -> Mapping[str, int]:
@@ -374,12 +375,16 @@ class _Simulation:
     def _failure(self, hosts: tuple[str, ...]) -> Failure:
         """Let hosts fail, and find new ones for their servers."""
         spares = self._activated(hosts)
-        servers = [pair for host in hosts for pair in self._on(host)]
-        fate = self._fate(servers, self._out(hosts, spares))
+        servers = list(_of_all(hosts, self._servers))
+        fate = self._fate(
+            servers,
+            tuple(_of_all(hosts, self._alike)),
+            self._out(hosts, spares),
+        )
         stranded = [
             Stranded(server, reason, self._locks_of(server.host))
             for number, reason in fate.stranded
-            for server, _ in [servers[number]]
+            for server in [servers[number]]
         ]
         stranded.sort(key=lambda each: _identity(each.server))
         return Failure(
@@ -389,9 +394,6 @@ class _Simulation:
             fate.least,
             tuple(sorted(spares)),
         )
-
-    def _on(self, host: str) -> Sequence[tuple[Server, Alike]]:
-        return self._servers.get(host, ())
 
     def _out(
         self, hosts: Iterable[str], spares: Collection[str]
@@ -404,24 +406,24 @@ class _Simulation:
         return frozenset((*hosts, *(self._spares - {*spares})))
 
     def _fate(
-        self, servers: Sequence[tuple[Server, Alike]], out: frozenset[str]
+        self,
+        servers: Sequence[Server],
+        alike: tuple[Alike, ...],
+        out: frozenset[str],
     ) -> _Fate:
         """Return which servers have nowhere to go without some hosts."""
-        if any(self._occupancy.is_grouped(server) for server, _ in servers):
-            return self._placed(servers, out, set())
-        kinds = [alike.kind.hosts for _, alike in servers]
+        if any(map(self._occupancy.is_grouped, servers)):
+            return self._placed(servers, alike, out, set())
         return self._fates.of(
-            (
-                tuple(alike for _, alike in servers),
-                tuple(len(out & hosts) for hosts in kinds),
-            ),
+            (alike, tuple([len(out & each.kind.hosts) for each in alike])),
             out,
-            lambda looked_at: self._placed(servers, out, looked_at),
+            lambda looked_at: self._placed(servers, alike, out, looked_at),
         )
 
     def _placed(
         self,
-        servers: Sequence[tuple[Server, Alike]],
+        servers: Sequence[Server],
+        alike: Sequence[Alike],
         out: frozenset[str],
         looked_at: set[str],
     ) -> _Fate:
@@ -429,18 +431,16 @@ class _Simulation:
 
         :param looked_at: Gets the hosts that decide.
         """
-        numbers = {
-            id(server): number for number, (server, _) in enumerate(servers)
-        }
+        numbers = {id(server): n for n, server in enumerate(servers)}
         refused = [
-            (number, f'Nova does not evacuate it: {alike.refusal}')
-            for number, (_, alike) in enumerate(servers)
-            if alike.refusal
+            (number, f'Nova does not evacuate it: {each.refusal}')
+            for number, each in enumerate(alike)
+            if each.refusal
         ]
         homeless = [
-            Homeless(alike.kind, server)
-            for server, alike in servers
-            if not alike.refusal
+            Homeless(each.kind, server)
+            for server, each in zip(servers, alike, strict=True)
+            if not each.refusal
         ]
         targets = {
             kind: self._remaining(kind, out, looked_at)
@@ -546,15 +546,22 @@ class _Simulation:
     def _margins(self, cases: Iterable[Failure]) -> Iterator[Margin]:
         """Yield the room behind each lock, the worst case of each flavor."""
         worst: dict[tuple[str, str], Margin] = {}
+        # Most cases are alike. By identity; they are kept, so that it stays
+        # theirs.
+        seen: dict[tuple[str, int], Sequence[Margin]] = {}
         for case in cases:
             out = self._out(case.hosts, case.spares)
             behind: dict[str, list[Alike]] = {}
             for host in case.hosts:
-                some = [alike for _, alike in self._on(host)]
+                some = self._alike.get(host, ())
                 for lock in self._locks_of(host):
                     behind.setdefault(lock, []).extend(some)
             for lock, servers in behind.items():
-                for margin in self._room_of(servers, out, len(case.hosts)):
+                rooms = self._room_of(servers, out, len(case.hosts))
+                if (lock, id(rooms)) in seen:
+                    continue
+                seen[lock, id(rooms)] = rooms
+                for margin in rooms:
                     key = lock, margin.flavor
                     if key not in worst or _badness(margin) < _badness(
                         worst[key]
@@ -605,9 +612,7 @@ class _Simulation:
 
     def _not_known(self) -> Iterator[str]:
         yield from self._kinds.not_known
-        numbers = Counter(
-            alike for some in self._servers.values() for _, alike in some
-        )
+        numbers = Counter(itertools.chain.from_iterable(self._alike.values()))
         # Those in cells that are down.
         numbers.update(
             self._kinds.alike(server)
@@ -621,8 +626,14 @@ class _Simulation:
             yield f'whether hosts have {fact} for {number} servers'
 
 
-def _identity(server: Server) -> tuple[str, str]:
-    return server.name, server.id
+_identity: Callable[[Server], tuple[str, str]]
+_identity = operator.attrgetter('name', 'id')
+
+
+def _of_all(
+    hosts: Iterable[str], by_host: Mapping[str, Sequence[_T]]
+) -> Iterator[_T]:
+    return (each for host in hosts for each in by_host.get(host, ()))
 
 
 def _badness(margin: Margin) -> tuple[int, int, int]:
