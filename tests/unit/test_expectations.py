@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.testing import make_aggregate
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -328,6 +329,26 @@ def test_three_names_are_said(number, said):
     entry = first_file._entry(names, [first_file._Who()], frozenset(), {})
     assert entry['name'] == f'{said} may use no host'
     assert entry['flavor'] == ('f0' if number == 1 else list(names))
+
+
+def test_an_image_could_have_the_keys_that_filters_read():
+    declared = DeclaredProperties(frozenset({'reservation:*', 'trait:*'}))
+    pipeline = types.SimpleNamespace(image_properties=declared)
+    context = types.SimpleNamespace(pipeline=pipeline)
+    aggregate = make_aggregate(
+        'a',
+        {
+            'trait:CUSTOM_A': 'required',
+            'trait:CUSTOM_B': 'forbidden',
+            'reservation:1': 'x',
+            'colour': 'blue',
+        },
+    )
+    answers = types.SimpleNamespace(context=context)
+    assert list(checks._keys(answers, aggregate)) == [
+        ('trait:CUSTOM_A', 'required'),
+        ('reservation:1', 'x'),
+    ]
 
 
 def test_a_name_of_several_things_names_no_place():

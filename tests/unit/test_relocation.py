@@ -27,6 +27,7 @@ from isolate_aggregates.tools.compute.servers import (
     Port,
     Servers,
 )
+from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.placement.provider import Inventory
 from isolate_aggregates.tools.room import (
     documents,
@@ -172,6 +173,11 @@ def test_room_is_won_from_fragmentation():
     relocation = planner.plan(Task(wanted=(kind, 2)))
     assert (relocation.wanted, relocation.missing) == (2, 0)
     assert len(relocation.moves) == 2
+    assert content(shown.plan_document(relocation))['room'] == {
+        'wanted': 2,
+        'missing': 0,
+    }
+    assert shown.plan_document(planner.plan(Task())).room is None
     more = planner.plan(Task(wanted=(kind, 3)))
     assert more.missing == 1
     assert 'Afterwards there is room for 2 of 3 servers.' in [
