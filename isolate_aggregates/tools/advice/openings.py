@@ -40,6 +40,8 @@ class Opening:
 
 def openings(gains: Mapping[Asker, _Hosts]) -> tuple[Opening, ...]:
     """Return who gains which hosts, without what follows from others."""
+    if not any(gains.values()):
+        return ()
     if len({*gains.values()}) == 1:
         [hosts] = {*gains.values()}
         names = tuple(sorted(hosts))
