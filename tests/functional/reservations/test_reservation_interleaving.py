@@ -233,62 +233,7 @@ def test_both_commands_report_the_true_outcome(world, command, other):
             raise AssertionError((number, answer, refusal)) from exc
 
 
-def take_over(store):
-    reservations.reconcile_all(store, NOW)
-
-
-@pytest.mark.parametrize(
-    'other',
-    [
-        more,
-        reconcile_all,
-        *(
-            pytest.param(other, marks=pytest.mark.slow)
-            for other in (create, create_later, end, take_over)
-        ),
-    ],
-    ids=lambda command: command.__name__,
-)
-def test_slots_are_taken_over_while_another_command_runs(world, other):
-    """They are written as Blazar does, on hosts without a marker."""
-    for number in numbers(world, take_over, begin=begin_as_blazar):
-        _, answer, refusal = interleave(world, number, take_over, other)
-        assert refusal is None
-        if other in (create, create_later) and answer is None:
-            reservations.end(world.store, W, START)
-        check(world, PROMISES.get(other, {}) if answer is None else {})
-        assert all(
-            host.is_marked for host in world.store.read().hosts.values()
-        )
-
-
-@pytest.mark.parametrize(
-    ('command', 'other'),
-    [
-        (more, reconcile_all),
-        *(
-            pytest.param(*pair, marks=pytest.mark.slow)
-            for pair in ((reconcile_all, move), (create_later, longer))
-        ),
-    ],
-    ids=lambda command: command.__name__,
-)
-def test_both_commands_are_right_with_fewer_candidates(world, command, other):
-    """Placement leaves hosts out of its answers."""
-    for number in numbers(world, command):
-        world.wire.most_candidates = 1
-        _, answer, refusal = interleave(world, number, command, other)
-        promises = PROMISES.get(command, {}) if refusal is None else {}
-        later = PROMISES.get(other, {}) if answer is None else {}
-        check(world, promises | later, later | promises)
-
-
-def begin_as_blazar(world):
-    begin(world)
-    world.write_as_blazar()
-
-
-def numbers(world, command, every=EVERY, begin=begin):
+def numbers(world, command, every=EVERY):
     """Set up the scene for each call to interleave at, and after the last."""
     begin(world)
     world.wire.calls.clear()
