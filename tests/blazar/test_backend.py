@@ -8,7 +8,6 @@ import pytest
 
 from isolate_aggregates.reservations.blazar.settings import connect
 from isolate_aggregates.reservations.reservation import Shape
-from isolate_aggregates.tools import errors
 
 RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 END = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -87,11 +86,6 @@ def test_a_renamed_host_keeps_its_slots(blazar, cloud, known_as):
         assert backend.slots(RESERVATION) == {}
     finally:
         cloud.call('PUT', path, {'name': 'host1'})
-
-
-def test_a_host_that_placement_does_not_know_is_named(blazar):
-    with pytest.raises(errors.NotFound, match="'nowhere' in Placement"):
-        blazar.plugin.backend.publish(RESERVATION, {'nowhere': 1})
 
 
 def test_a_flavor_has_the_size_of_a_slot(blazar, cloud):

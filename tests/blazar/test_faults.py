@@ -291,7 +291,8 @@ def test_a_resource_property_that_no_host_has_is_named(blazar, cloud):
         blazar.reserve(1, resource_properties='["==", "$gpu", "a100"]')
     assert str(caught.value) == (
         'No host has a resource property gpu, which the requirements '
-        '["==", "$gpu", "a100"] name'
+        '["==", "$gpu", "a100"] name; run openstack reservation host set '
+        '--extra gpu=VALUE with one that has it, or change the requirements'
     )
     assert caught.value.code == 400
     assert cloud.left() == []

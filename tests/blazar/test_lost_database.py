@@ -183,24 +183,6 @@ def test_a_lost_lease_does_not_keep_others_from_being_completed(
     blazar.end(leases[kept])
 
 
-def test_slots_without_rows_in_the_database_are_not_withdrawn(
-    blazar, cloud, caplog
-):
-    lease, reservation, _ = running(blazar, cloud)
-    with facade_wrapper.session_for_write() as session:
-        session.execute(sa.text('DELETE FROM computehost_allocations'))
-    again = type(blazar.plugin)()
-
-    for _ in range(2):
-        again.complete()
-
-    assert cloud.slots(reservation) == {'host1': (2, 0)}
-    [warning] = warnings_about(caplog, reservation)
-    assert 'no allocation in the database of Blazar' in warning
-    blazar.end(lease)
-    assert cloud.left() == []
-
-
 def test_a_copied_database_cannot_end_its_reservations(blazar, cloud):
     """It has a copy of the rows, but not of the id."""
     lease, _, server = running(blazar, cloud)

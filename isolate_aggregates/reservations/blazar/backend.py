@@ -68,7 +68,9 @@ class Backend:
         if record is not None:
             if self._own(record).end is not None:
                 raise errors.ReservationError(
-                    reservation, 'has already been ended'
+                    reservation,
+                    'has already been ended; delete its lease, and create '
+                    'another',
                 )
             size = Shape.like(record.flavor)
             if (
@@ -164,6 +166,9 @@ class Backend:
             key=lambda mark: mark.reservation,
         )
 
+    def has_flavor(self, reservation: str) -> bool:
+        return self._nova.record(reservation) is not None
+
     def slots(self, reservation: str) -> dict[str, int]:
         present = self._read().slots(reservation)
         return {name: on.total for name, on in present.items()}
@@ -181,7 +186,8 @@ class Backend:
         if mark is None or mark.database != self.database:
             raise errors.ReservationError(
                 record.flavor.id,
-                'belongs to another Blazar according to its flavor',
+                'belongs to another Blazar according to its flavor; start '
+                'this one with the database that it was created with',
             )
         return mark
 
@@ -195,7 +201,13 @@ class Backend:
         """Create the reservation provider of a host; read the state again."""
         root = state.providers.get(host)
         if root is None:
-            raise tools_errors.NotFound('resource provider', host, 'Placement')
+            raise tools_errors.NotFound(
+                'resource provider',
+                host,
+                'Placement',
+                advice='it is there once its nova-compute runs; see openstack '
+                'compute service list',
+            )
         inventories.create_provider(
             self._placement,
             names.provider(host),

@@ -369,9 +369,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._write(reservation)
         except errors.ReservationError as exc:
             # Waiting does not help; its rows contradict each other, or it
-            # belongs to another Blazar.
-            self._warn_once(reservation, '%s', exc)
-            self._doubtful.add(reservation)
+            # belongs to another Blazar. Without a flavor an operator has
+            # ended it.
+            if self.backend.has_flavor(reservation):
+                self._warn_once(reservation, '%s', exc)
+                self._doubtful.add(reservation)
         except exception.IsolateAggregatesError as exc:
             self._postpone(reservation, exc)
 
