@@ -31,7 +31,8 @@ from isolate_aggregates.tools.compute.servers import (
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.room import documents, program, shown
 from isolate_aggregates.tools.room.kinds import Kind
-from isolate_aggregates.tools.room.survival import _Remaining, survival
+from isolate_aggregates.tools.room.remembered import Remaining
+from isolate_aggregates.tools.room.survival import survival
 
 CONF = configuration()
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
@@ -158,8 +159,8 @@ def test_a_bound_is_said_if_it_is_lower(least, is_said):
 
 
 def test_hosts_that_are_out_are_not_among_those_that_remain():
-    kind, looked_at = Kind(frozenset({'h1', 'h2'}), (), {}), set()
-    rest = _Remaining(kind, ['h1', 'h2'], {'h1', 'h4'}, looked_at)
+    kind, looked_at = Kind(frozenset({'h1', 'h2'}), ()), set()
+    rest = Remaining(kind, ['h1', 'h2'], {'h1', 'h4'}, looked_at)
     assert ([*rest], len(rest)) == (['h2'], 1)
     assert looked_at == {'h1', 'h2'}
     assert [host in rest for host in ('h1', 'h2', 'h3')] == [

@@ -5,18 +5,16 @@ from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
-    Hashable,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
-    Set,
 )
 import dataclasses
 import itertools
 import math
 import operator
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from oslo_config import cfg
 
@@ -31,15 +29,13 @@ from isolate_aggregates.tools.room import exact, packing
 from isolate_aggregates.tools.room.kinds import Alike, Kind, Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy
 from isolate_aggregates.tools.room.packing import Homeless
+from isolate_aggregates.tools.room.remembered import Memory, Remaining
 
 # More combinations of failing hosts are not examined.
 MOST = 5_000
 
 # More room on a host is not counted.
 _PLENTY = 100
-
-# What more hosts decide is not remembered.
-_FEW = 1_000
 
 _T = TypeVar('_T')
 
@@ -178,74 +174,6 @@ class _Fate:
     least: int
 
 
-class _Memory(Generic[_T]):
-    """Remembers what becomes of the same servers without other hosts.
-
-    That is the same if it does not concern any of the hosts that were looked
-    at.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[tuple[str, ...], list[str], _T]] = {}
-
-    def of(
-        self, key: Hashable, out: Set[str], find: Callable[[set[str]], _T]
-    ) -> _T:
-        """Return what is found, or was found before.
-
-        :param key: Equal for the same servers.
-        :param out: The hosts that take none.
-        :param find: Finds it, and adds the hosts that it looks at to a set.
-        """
-        known = self._known.get(key)
-        if known:
-            hosts, missing, found = known
-            if [host for host in hosts if host in out] == missing:
-                return found
-        looked_at: set[str] = set()
-        found = find(looked_at)
-        if len(looked_at) <= _FEW:
-            missing = [host for host in looked_at if host in out]
-            if known is None or len(missing) < len(known[1]):
-                self._known[key] = tuple(looked_at), missing, found
-        return found
-
-
-class _Remaining(Collection[str]):
-    """The hosts of a kind without a few of them.
-
-    Most servers find one among the first, of thousands.
-
-    :param hosts: Those that may have room, in order.
-    :param looked_at: Gets the hosts that somebody came to, also those that are
-        left out.
-    """
-
-    def __init__(
-        self,
-        kind: Kind,
-        hosts: Collection[str],
-        out: Set[str],
-        looked_at: set[str],
-    ) -> None:
-        self._kind = kind
-        self._hosts = hosts
-        self._out = out
-        self._looked_at = looked_at
-
-    def __iter__(self) -> Iterator[str]:
-        for host in self._hosts:
-            self._looked_at.add(host)
-            if host not in self._out:
-                yield host
-
-    def __len__(self) -> int:
-        return len(self._kind.hosts) - len(self._out & self._kind.hosts)
-
-    def __contains__(self, host: object) -> bool:
-        return host in self._kind.hosts and host not in self._out
-
-
 class _Simulation:
     """Lets hosts of a cloud fail."""
 
@@ -273,8 +201,8 @@ class _Simulation:
             host: tuple(map(self._kinds.alike, servers))
             for host, servers in self._servers.items()
         }
-        self._fates = _Memory[_Fate]()
-        self._rooms_known = _Memory[Sequence[Margin]]()
+        self._fates = Memory[_Fate]()
+        self._rooms_known = Memory[Sequence[Margin]]()
         self._targets: dict[Kind, list[str]] = {}
         self._rooms: dict[Kind, Mapping[str, int]] = {}
 
@@ -459,7 +387,7 @@ class _Simulation:
                 packing.objection(
                     one.kind,
                     one.server,
-                    _Remaining(one.kind, one.kind.hosts, out, looked_at),
+                    Remaining(one.kind, one.kind.hosts, out, looked_at),
                     self._occupancy,
                 ),
             )
@@ -469,7 +397,7 @@ class _Simulation:
 
     def _remaining(
         self, kind: Kind, out: frozenset[str], looked_at: set[str]
-    ) -> '_Remaining':
+    ) -> Remaining:
         """Return the hosts of a kind, those with the most room first."""
         if kind not in self._targets:
             # No server leaves: what is full stays so.
@@ -483,7 +411,7 @@ class _Simulation:
             self._targets[kind] = packing.roomiest(
                 kind, self._occupancy, with_room
             )
-        return _Remaining(kind, self._targets[kind], out, looked_at)
+        return Remaining(kind, self._targets[kind], out, looked_at)
 
     def _activated(self, failing: tuple[str, ...]) -> frozenset[str]:
         """Return the reserved hosts that would be enabled.
