@@ -174,6 +174,15 @@ def test_of_too_many_servers_those_with_an_image_and_a_project_are_left_out(
     [lose] = commands.unset(image, f'trait:{LICENSED}')
     again = commands.set_value(image, f'trait:{LICENSED}', 'required')
     assert bool(found(snapshot, lose, again)) is is_found
+    # With a project alone, they are asked about.
+    own = make_aggregate('own', {'filter_tenant_id': 'p1'}, ['h1'])
+    snapshot = make_snapshot([own], [H1], images=[image])
+    give, back = (
+        commands.set_value(own, 'filter_tenant_id', name)
+        for name in ('p2', 'p1')
+    )
+    gaps_found = found(snapshot, give, back)
+    assert 'p1' in {gap.asker.project for gap in gaps_found}
 
 
 def test_a_project_that_no_command_names_is_asked_about():
