@@ -349,6 +349,16 @@ def test_a_command_that_is_too_late_changes_nothing(world):
     check(world, {'amount': 1, 'end': NOW + 10 * HOUR})
 
 
+def test_of_two_that_read_the_same_record_one_writes_the_next(world):
+    begin(world)
+    seen = world.store.read().reservation(X)
+    first, second = (world.new_store().compute for _ in range(2))
+    first.write_record(dataclasses.replace(seen, note='first'), START)
+    with pytest.raises(exception.ServiceConflict):
+        second.write_record(dataclasses.replace(seen, note='second'), START)
+    check(world, {'note': 'first'})
+
+
 def test_a_refusal_that_is_too_late_is_not_told(world):
     """Meanwhile there is room, and others change the reservation twice."""
     begin(world)
