@@ -22,7 +22,7 @@ class Survives:
     """
 
     place: Place
-    failures: int = 1
+    failures: int
 
     def __str__(self) -> str:
         hosts = counted(self.failures, 'host')
