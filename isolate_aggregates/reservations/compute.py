@@ -26,8 +26,6 @@ from isolate_aggregates.tools.compute.client import (
     paged,
 )
 
-_PAGE = 1000
-
 # More revisions than a reservation ever has at a time.
 _REVISIONS = 20
 
@@ -269,23 +267,19 @@ class Compute(NovaClient):
         Shelved servers are included. Soft-deleted servers are not; they can be
         found by their allocations.
         """
-        query = {'flavor': flavor_id, 'limit': str(_PAGE)}
+        query = {'flavor': flavor_id}
         if all_projects:
             query['all_tenants'] = '1'
         if service is not None:
             query['host'] = service
-        servers: list[str] = []
-        while True:
-            path = f'/servers?{parse.urlencode(query)}'
-            page = self.direct.parsed(
-                path,
-                lambda document: [s['id'] for s in document['servers']],
-                self.direct.get(path),
+        return list(
+            self.direct.paged(
+                '/servers',
+                lambda document: [str(s['id']) for s in document['servers']],
+                str,
+                query,
             )
-            servers += page
-            if not page or page[-1] == query.get('marker'):
-                return servers
-            query['marker'] = page[-1]
+        )
 
     def has_server(self, server: str) -> bool:
         answer = self.direct.request('GET', _path(server), accept=(200, 404))

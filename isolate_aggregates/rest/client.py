@@ -5,9 +5,11 @@ keystoneauth handles sessions, endpoints, timeouts and retries. This module
 translates its exceptions, and reports invalid responses.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
+from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib import parse
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -15,7 +17,7 @@ import requests
 
 from isolate_aggregates import exception, web_servers
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.rest import errors
+from isolate_aggregates.rest import errors, paging
 from isolate_aggregates.text import public_url, short
 
 # The statuses with which web servers, or proxies like HAProxy (400), reject
@@ -36,6 +38,8 @@ RETRY_DELAY: float | None = None
 RETRIABLE = (429, 503)
 
 _T = TypeVar('_T')
+
+_NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 class Service:
@@ -127,6 +131,40 @@ class Service:
         """Call the API and return the JSON object of the response."""
         answer = self.request('GET', path, microversion)
         return self.decode(answer, path)
+
+    def paged(
+        self,
+        path: str,
+        parser: Callable[[Any], list[_T]],
+        marker_of: Callable[[_T], str],
+        query: Mapping[str, str] = _NO_QUERY,
+        microversion: str | None = None,
+        has_more: Callable[[Any], bool] = lambda document: True,
+    ) -> Iterator[_T]:
+        """Yield the items of a list, page after page.
+
+        :param parser: Returns the items of a page.
+        :param has_more: Returns whether there may be a page after a document;
+            an empty page is the last one.
+        """
+
+        def page(marker: str | None) -> tuple[list[_T], bool]:
+            after = {'marker': marker} if marker else {}
+            words = parse.urlencode(
+                {**query, 'limit': str(paging.SIZE), **after}
+            )
+            document = self.get(f'{path}?{words}', microversion)
+            some = self.parsed(f'{path}?{words}', parser, document)
+            return some, has_more(document)
+
+        try:
+            yield from paging.items(page, marker_of)
+        except ValueError as exc:
+            raise exception.ServiceError(
+                self.name,
+                self.endpoint,
+                f'cannot be read to the end at {path}: {exc}.',
+            ) from exc
 
     def decode(self, answer: requests.Response, path: str) -> dict[str, Any]:
         """Return the JSON object of a response."""

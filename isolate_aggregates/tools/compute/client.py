@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
 import functools
+import operator
 import re
 from typing import Any
 from urllib import parse
@@ -23,6 +24,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.compute import NovaApi
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.rest import paging
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.compute import servers
 from isolate_aggregates.tools.compute.servers import (
@@ -61,10 +63,6 @@ _SHARES = api_versions.APIVersion('2.97')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
 # Releases 31 and 32 support up to 2.100, release 33 more, but less than this.
 _RELEASE_34 = api_versions.APIVersion('2.104')
-
-_PAGE = 1000
-# How often a list that changes while it is read is read again.
-REREADS = 3
 
 LOG = logging.getLogger(__name__)
 
@@ -370,27 +368,16 @@ def flavor_of(flavor: Any, extra_specs: Mapping[str, str]) -> Flavor:
 
 
 def paged(fetch: Callable[..., list[Any]]) -> list[Any]:
-    """Return all items of a paginated list.
-
-    If the last item of a page is deleted before the next page is read, Nova
-    does not accept it as a marker (400), and the list is read again.
+    """Return all items of a paginated list of novaclient.
 
     :param fetch: Returns the page after a ``marker``, with at most ``limit``
-        items.
+        items; novaclient does not return whether there are more.
     :raises ValueError: if a page ends with its own marker.
     """
-    for _ in range(REREADS):
-        with contextlib.suppress(nova_exceptions.BadRequest):
-            return list(_pages(fetch))
-    return list(_pages(fetch))
-
-
-def _pages(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
-    marker = None
-    while page := fetch(marker=marker, limit=_PAGE):
-        yield from page
-        if page[-1].id == marker:
-            raise ValueError(f'the page after {marker} ends with {marker}')
-        # Continue even after a short page: Nova may have a lower limit, and
-        # novaclient does not return the link to the next page.
-        marker = page[-1].id
+    return paging.whole(
+        lambda: paging.items(
+            lambda marker: (fetch(marker=marker, limit=paging.SIZE), True),
+            operator.attrgetter('id'),
+        ),
+        nova_exceptions.BadRequest,
+    )

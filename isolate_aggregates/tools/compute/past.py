@@ -8,13 +8,11 @@ See `Servers - run an action
 seconds since 1970 in UTC.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib import parse
+from typing import TYPE_CHECKING, Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.tools.compute.servers import Server, page_of
 
 if TYPE_CHECKING:
@@ -23,10 +21,6 @@ if TYPE_CHECKING:
 # 2.59: pages of migrations; 2.62: hosts of events.
 _MIGRATIONS = '2.59'
 _EVENTS = '2.62'
-# Nova's default maximum page size; it can be configured lower.
-_PAGE = 1000
-
-_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,13 +129,12 @@ def living(
 def _servers(
     nova: 'NovaClient', query: Mapping[str, str]
 ) -> Iterator[PastServer]:
-    return _pages(
-        nova,
+    return nova.direct.paged(
         '/servers/detail',
-        {'all_tenants': '1', **query},
-        nova.for_servers,
         _past_servers,
         lambda past: past.server.id,
+        {'all_tenants': '1', **query},
+        nova.for_servers,
     )
 
 
@@ -150,13 +143,12 @@ def migrations(nova: 'NovaClient', since: int) -> Iterator[Migration]:
     time = datetime.datetime.fromtimestamp(since, datetime.UTC)
     yield from (
         migration
-        for _, migration in _pages(
-            nova,
+        for _, migration in nova.direct.paged(
             '/os-migrations',
-            {'changes-since': time.isoformat()},
-            _MIGRATIONS,
             _migrations,
             lambda pair: pair[0],
+            {'changes-since': time.isoformat()},
+            _MIGRATIONS,
         )
     )
 
@@ -168,13 +160,11 @@ def processors(nova: 'NovaClient') -> Iterator[Processors]:
     """
     yield from (
         each
-        for _, each in _pages(
-            nova,
+        for _, each in nova.direct.paged(
             '/os-hypervisors/detail',
-            {},
-            _EVENTS,
             _processors,
             lambda pair: pair[0],
+            microversion=_EVENTS,
         )
     )
 
@@ -186,7 +176,9 @@ def actions(nova: 'NovaClient', server: str) -> list[Action]:
     """
     path = f'/servers/{server}/os-instance-actions'
     return sorted(
-        _pages(nova, path, {}, _EVENTS, _actions, lambda each: each.request),
+        nova.direct.paged(
+            path, _actions, lambda each: each.request, microversion=_EVENTS
+        ),
         key=lambda action: action.start,
     )
 
@@ -195,34 +187,6 @@ def events(nova: 'NovaClient', server: str, action: Action) -> list[Event]:
     """Return the events of an action, in no order."""
     path = f'/servers/{server}/os-instance-actions/{action.request}'
     return nova.direct.parsed(path, _events, nova.direct.get(path, _EVENTS))
-
-
-def _pages(
-    nova: 'NovaClient',
-    path: str,
-    query: Mapping[str, str],
-    microversion: str,
-    parser: Callable[[Any], list[_T]],
-    marker_of: Callable[[_T], str],
-) -> Iterator[_T]:
-    marker: dict[str, str] = {}
-    while True:
-        words = parse.urlencode({**query, 'limit': str(_PAGE), **marker})
-        full_path = f'{path}?{words}'
-        document = nova.direct.get(full_path, microversion)
-        page = nova.direct.parsed(full_path, parser, document)
-        yield from page
-        if not page:
-            return
-        last = marker_of(page[-1])
-        if last == marker.get('marker'):
-            raise exception.ServiceError(
-                'Nova',
-                nova.direct.endpoint,
-                f'returned a page of {path} after {last} that ends with '
-                f'{last} again.',
-            )
-        marker = {'marker': last}
 
 
 def _past_servers(document: Any) -> list[PastServer]:

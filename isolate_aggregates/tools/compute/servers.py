@@ -9,22 +9,21 @@ Servers Detailed
 
 from collections.abc import Collection, Iterator, Mapping
 import dataclasses
+import operator
 import re
 from typing import TYPE_CHECKING, Any
 from urllib import parse
 
 import os_traits
 
-from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.rest import paging
 from isolate_aggregates.tools.request import ResourceGroup
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest import client
 
-# Nova's default maximum page size; it can be configured lower.
-_PAGE = 1000
 _EVERYBODY = {'all_tenants': '1'}
 _HOST = 'OS-EXT-SRV-ATTR:host'
 
@@ -166,22 +165,13 @@ def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
         projects.
     """
     yield from out_of_reach(nova, microversion)
-    query = {**_EVERYBODY, 'limit': str(_PAGE)}
-    while True:
-        path = f'/servers/detail?{parse.urlencode(query)}'
-        page = nova.parsed(path, page_of, nova.get(path, microversion))
-        yield from page
-        if not page:
-            return
-        marker = page[-1].id
-        if marker == query.get('marker'):
-            raise exception.ServiceError(
-                'Nova',
-                nova.endpoint,
-                f'returned a page of servers after {marker} that ends with '
-                f'{marker} again.',
-            )
-        query['marker'] = marker
+    yield from nova.paged(
+        '/servers/detail',
+        page_of,
+        operator.attrgetter('id'),
+        _EVERYBODY,
+        microversion,
+    )
 
 
 def may_have_shares(server: Server, traits: Collection[str]) -> bool:
@@ -229,7 +219,11 @@ def list_groups(
     """
     offset = 0
     while True:
-        query = {'all_projects': 'True', 'limit': _PAGE, 'offset': offset}
+        query = {
+            'all_projects': 'True',
+            'limit': paging.SIZE,
+            'offset': offset,
+        }
         path = f'/os-server-groups?{parse.urlencode(query)}'
         page = nova.parsed(path, _groups, nova.get(path, microversion))
         yield from page

@@ -7,8 +7,8 @@ properties. See the `Image API reference
 <https://docs.openstack.org/api-ref/image/v2/>`_.
 """
 
-from collections.abc import Iterator, Mapping
-import contextlib
+from collections.abc import Mapping
+import operator
 from typing import Any
 from urllib import parse
 
@@ -16,8 +16,8 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
+from isolate_aggregates.rest import paging
 from isolate_aggregates.tools import api_client, errors
-from isolate_aggregates.tools.compute.client import REREADS
 
 # Glance's own attributes of an image. All other keys are custom properties.
 _CORE = frozenset({
@@ -43,7 +43,6 @@ _LISTS: tuple[Mapping[str, str], ...] = (
     {'visibility': 'community', 'os_hidden': 'true'},
 )
 
-_PAGE = 1000
 _PATCH = 'application/openstack-images-v2.1-json-patch'
 
 
@@ -112,36 +111,17 @@ class GlanceClient(api_client.ApiClient):
                 raise
 
     def _list(self, filters: Mapping[str, str]) -> list[Image]:
-        """Return the images that a list with filters has.
-
-        If the last image of a page is deleted before the next page is read,
-        Glance does not accept it as a marker (400), and the list is read
-        again.
-        """
-        for _ in range(REREADS):
-            with contextlib.suppress(exception.BadQuery):
-                return list(self._pages(filters))
-        return list(self._pages(filters))
-
-    def _pages(self, filters: Mapping[str, str]) -> Iterator[Image]:
-        query = {**filters, 'limit': str(_PAGE)}
-        has_more = True
-        while has_more:
-            path = f'{self._root}/images?{parse.urlencode(query)}'
-            page, has_more = self._service.parsed(
-                path, _page, self._service.get(path)
-            )
-            yield from page
-            if has_more:
-                marker = page[-1].id
-                if marker == query.get('marker'):
-                    raise exception.ServiceError(
-                        'Glance',
-                        self._service.endpoint,
-                        f'returned a page of images after {marker} that ends '
-                        f'with {marker} again.',
-                    )
-                query['marker'] = marker
+        """Return the images that a list with filters has."""
+        return paging.whole(
+            lambda: self._service.paged(
+                f'{self._root}/images',
+                lambda document: list(map(_image, document['images'])),
+                operator.attrgetter('id'),
+                filters,
+                has_more=lambda document: bool(document.get('next')),
+            ),
+            exception.BadQuery,
+        )
 
     def _patch(self, image: Image, operation: dict[str, Any]) -> None:
         """Change an image with a JSON patch.
@@ -159,12 +139,6 @@ class GlanceClient(api_client.ApiClient):
     @property
     def _root(self) -> str:
         return api_client.root(self._service, 'v2')
-
-
-def _page(document: Mapping[str, Any]) -> tuple[list[Image], bool]:
-    """Return the images of a page, and whether there are more."""
-    page = [_image(image) for image in document['images']]
-    return page, bool(page and document.get('next'))
 
 
 def _image(document: Mapping[str, Any]) -> Image:

@@ -7,6 +7,7 @@ See the `Networking API reference
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
+import operator
 from typing import Any
 from urllib import parse
 
@@ -17,7 +18,6 @@ from isolate_aggregates.tools.request import ResourceGroup
 
 # The owner of a port of a server begins with this.
 _OF_SERVERS = 'compute:'
-_PAGE = 1000
 
 _ACCELERATORS = frozenset(
     {'accelerator-direct', 'accelerator-direct-physical'}
@@ -73,14 +73,12 @@ class NeutronClient(api_client.ApiClient):
 
     def _paged(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yield all objects of a kind, page after page."""
-        query = {'limit': str(_PAGE), 'sort_key': 'id', 'sort_dir': 'asc'}
-        while True:
-            _, page = self._list(kind, query)
-            yield from page
-            # Neutron may have a lower limit.
-            if not page or page[-1]['id'] == query.get('marker'):
-                return
-            query['marker'] = page[-1]['id']
+        return self._service.paged(
+            f'{self._root}/{kind}',
+            lambda document: list(map(dict, document[kind])),
+            operator.itemgetter('id'),
+            {'sort_key': 'id', 'sort_dir': 'asc'},
+        )
 
     def segments(self, port: Port) -> list[str]:
         """Return the ids of the segments that a port can be on.
@@ -108,13 +106,16 @@ class NeutronClient(api_client.ApiClient):
         self, kind: str, query: Mapping[str, str]
     ) -> tuple[str, list[dict[str, Any]]]:
         """Return the path of a request, for messages, and its objects."""
-        root = api_client.root(self._service, 'v2.0')
-        path = f'{root}/{kind}?{parse.urlencode(query)}'
+        path = f'{self._root}/{kind}?{parse.urlencode(query)}'
         return path, self._service.parsed(
             path,
             lambda document: list(map(dict, document[kind])),
             self._service.get(path),
         )
+
+    @property
+    def _root(self) -> str:
+        return api_client.root(self._service, 'v2.0')
 
 
 def _port(port: Mapping[str, Any]) -> Port:
