@@ -16,6 +16,7 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.advice import at_once, commands, outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.advice.openings import (
+    KnownOpenings,
     Opening,
     openings,
     sentence,
@@ -92,6 +93,7 @@ class Effects:
         self._requests = requests
         self._compared: dict[Commands, Comparison] = {}
         self._opened: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
+        self._known: KnownOpenings = {}
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
@@ -99,7 +101,7 @@ class Effects:
             line = commands.shown(repair.commands, self._names)
             if line:
                 opens, said = self._opens(repair.commands)
-                if more := openings(dict(repair.together)):
+                if more := openings(dict(repair.together), self._known):
                     text = sentence(more, len(self.snapshot.flavors))
                     made = 'after the first repair of each other finding, also'
                     said = '; '.join(filter(None, (said, f'{made} {text}')))
@@ -116,7 +118,7 @@ class Effects:
 
     def _openings(self, todo: Commands) -> tuple[tuple[Opening, ...], str]:
         compared = self.compared(todo)
-        some = openings(compared.gains)
+        some = openings(compared.gains, self._known)
         names = {name for opening in some for name in opening.flavors}
         former_hosts = _NONE.union(
             *(

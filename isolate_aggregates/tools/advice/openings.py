@@ -7,7 +7,6 @@ servers are together only if each combination of them gains all the hosts.
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
-import functools
 from typing import Annotated
 
 from isolate_aggregates import text
@@ -38,24 +37,29 @@ class Opening:
     hosts: Names
 
 
-def openings(gains: Mapping[Asker, _Hosts]) -> tuple[Opening, ...]:
-    """Return who gains which hosts, without what follows from others."""
+# Who gains the same hosts, whichever they are: many repairs let in the same
+# servers.
+KnownOpenings = dict[frozenset[Asker], tuple[Opening, ...]]
+
+
+def openings(
+    gains: Mapping[Asker, _Hosts], known: KnownOpenings | None = None
+) -> tuple[Opening, ...]:
+    """Return who gains which hosts, without what follows from others.
+
+    :param known: Those found before, to which this one is added.
+    """
     if not any(gains.values()):
         return ()
-    if len({*gains.values()}) == 1:
-        [hosts] = {*gains.values()}
-        names = tuple(sorted(hosts))
-        return tuple(
-            dataclasses.replace(each, hosts=names)
-            for each in _of_one_host(frozenset(gains))
-        )
-    return _openings(gains)
-
-
-# Many repairs let in the same servers.
-@functools.lru_cache
-def _of_one_host(askers: frozenset[Asker]) -> tuple[Opening, ...]:
-    return _openings(dict.fromkeys(askers, frozenset({''})))
+    if known is None or len({*gains.values()}) > 1:
+        return _openings(gains)
+    askers = frozenset(gains)
+    if askers not in known:
+        known[askers] = _openings(gains)
+    names = tuple(sorted(next(iter(gains.values()))))
+    return tuple(
+        dataclasses.replace(each, hosts=names) for each in known[askers]
+    )
 
 
 def _openings(gains: Mapping[Asker, _Hosts]) -> tuple[Opening, ...]:
