@@ -27,6 +27,7 @@ import table
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
+from isolate_aggregates.rest.client import Service
 from isolate_aggregates.tools import documents, errors
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.ledger import (
@@ -88,6 +89,8 @@ class InventedNova:
     def __init__(self, servers: int) -> None:
         self._lives = lives(servers)
         self.direct = self
+
+    paged = Service.paged
 
     def parsed(self, path: str, parser: Any, document: Any) -> Any:
         return parser(document)
