@@ -75,13 +75,40 @@ def _patient(name, is_over=lambda self, *args: False):
         while True:
             try:
                 return getattr(super(Patient, self), name)(*args, **kwargs)
-            except AssertionError:
+            except AssertionError as failure:
                 over = is_over(self, *args)
                 seconds = SECONDS_AT_REST if over else SECONDS
                 if time.monotonic() > began_at + seconds:
-                    raise
+                    self.fail(f'{failure}\n{_recorded(self, *args)}')
 
     return wait
+
+
+def _recorded(test, *args):
+    """Return what Nova has recorded of a server: states, actions, faults."""
+    if not args or 'OS-EXT-STS:task_state' not in args[0]:
+        return ''
+    number = args[0]['id']
+    api = test.admin_api
+    server = api.get_server(number)
+    lines = [
+        f'status {server["status"]}, task {server["OS-EXT-STS:task_state"]}, '
+        f'host {server["OS-EXT-SRV-ATTR:host"]}, fault {server.get("fault")}'
+    ]
+    migrations = api.api_get('/os-migrations').body['migrations']
+    lines += [
+        f'{m["migration_type"]} from {m["source_compute"]} '
+        f'to {m["dest_compute"]}: {m["status"]}'
+        for m in migrations
+        if m['instance_uuid'] == number
+    ]
+    for action in api.get_instance_actions(number):
+        details = api.get_instance_action_details(number, action['request_id'])
+        lines += [
+            f'{event["event"]}: {event["result"]} {event["traceback"] or ""}'
+            for event in details['events']
+        ]
+    return '\n'.join(lines)
 
 
 def _is_at_rest(test, server, *args):
@@ -108,7 +135,7 @@ class Patient:
     )
     _wait_for_service_parameter = _patient('_wait_for_service_parameter')
     _wait_until_deleted = _patient('_wait_until_deleted')
-    _wait_for_migration = _patient('_wait_for_migration_status')
+    _wait_for_migration = _patient('_wait_for_migration_status', _is_at_rest)
 
     def _wait_for_migration_status(self, server, expected_statuses):
         """Wait until Nova has finished with a server, even if it did not move.
