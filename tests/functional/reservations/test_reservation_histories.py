@@ -31,7 +31,7 @@ from test_reservation_interleaving import PROMISES, START, W, X, Y, Z, clock
 from thorough import THOROUGH
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.reservations import execution, names
+from isolate_aggregates.reservations import errors, execution, names
 from isolate_aggregates.reservations import store as stores
 from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.capacity import HostClaims
@@ -515,11 +515,19 @@ def mend(world):
         for problem in lost:
             name = problem.reservation
             amount = int(re.search(r'--amount (\d+)', problem.problem)[1])
-            # So many had been reserved for later.
-            start = START if amount <= 2 else NOW + 10 * HOUR
-            interleaving.make(store, name, start, None, amount, AFTER)
+            create_again(store, name, amount)
             reservations.end(store, name, AFTER)
     pytest.fail(str((wrong, lost)))
+
+
+def create_again(store, name, amount):
+    """Create a reservation that may have been one for later."""
+    try:
+        interleaving.make(store, name, START, None, amount, AFTER)
+    except errors.ChangeRefused as exc:
+        offered = re.search(r'with --start (\S+?),', str(exc))[1]
+        start = datetime.datetime.fromisoformat(offered)
+        interleaving.make(store, name, start, None, amount, AFTER)
 
 
 def delete_classes(world):
