@@ -94,6 +94,8 @@ class Effects:
         self._compared: dict[Commands, Comparison] = {}
         self._opened: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
         self._known: KnownOpenings = {}
+        # The last changed cloud; its questions are asked more than once.
+        self._changed: tuple[Snapshot, Questions] | None = None
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""
@@ -152,7 +154,7 @@ class Effects:
     ) -> Mapping[Commands, Comparison]:
         """Return comparisons; none if something else has changed too."""
         before, after = self.snapshot, repairs.after
-        worlds = self._everywhere, self._worlds(after, None, self._everywhere)
+        worlds = self._everywhere, self._worlds(after)
         shares = [
             at_once.Shares(repairs.hosts, *each)
             for each in zip(*worlds, strict=True)
@@ -163,7 +165,8 @@ class Effects:
         }
         known = [offers.traits for offers in itertools.chain(*worlds)]
         traits = known[0].union(*known) - known[0].intersection(*known)
-        questions = Questions(after, self.pipeline, self._requests)
+        old_questions = self.questions(before)
+        questions = self.questions(after)
         # Most servers use the same of the hosts that matter.
         alike: dict[tuple[str | None, tuple[at_once.Use, ...]], list[Asker]]
         alike = {}
@@ -172,7 +175,7 @@ class Effects:
             tuple(scope.images(before, self.pipeline)),
             dict.fromkeys(p for some in projects.values() for p in some),
         ):
-            old = self._questions.of(flavor, image, project)
+            old = old_questions.of(flavor, image, project)
             new = questions.of(flavor, image, project)
             if not at_once.is_local(old, new, traits):
                 return {}
@@ -230,37 +233,57 @@ class Effects:
             **commands.names(self.snapshot.images),
         }
 
+    def questions(self, snapshot: Snapshot) -> Questions:
+        """Return the questions to the cloud, or to it after a change."""
+        if scope.decided_alike(self.snapshot, snapshot):
+            return self._questions
+        if self._changed is None or self._changed[0] != snapshot:
+            questions = Questions(snapshot, self.pipeline, self._requests)
+            self._changed = snapshot, questions
+        return self._changed[1]
+
     @lazy_property
     def _questions(self) -> Questions:
         return Questions(self.snapshot, self.pipeline, self._requests)
 
+    def offers(
+        self, snapshot: Snapshot, known: Iterable[Offers] = ()
+    ) -> Offers:
+        """Return the offers of the cloud, or of it after a change.
+
+        :param known: Others, of which one may be the same.
+        """
+        # Few changes change anything in Placement, and some are sync alone.
+        some = itertools.chain(known, self._everywhere)
+        return next((one for one in some if one.is_of(snapshot)), None) or (
+            Offers(snapshot)
+        )
+
     @lazy_property
     def _everywhere(self) -> '_Worlds':
-        return self._worlds(self.snapshot, None)
+        complete = scope.completed(self.snapshot, self.snapshot.index.by_host)
+        later = outcome.synced(complete, self.filters)
+        first = Offers(self.snapshot)
+        return first, first if first.is_of(later) else Offers(later)
 
     def _worlds(
         self,
         snapshot: Snapshot,
-        hosts: frozenset[str] | None,
+        hosts: frozenset[str] | None = None,
         known: Iterable[Offers] = (),
     ) -> '_Worlds':
         """Return a cloud as it is and after sync.
 
         :param hosts: The hosts that matter; None for all.
-        :param known: Others, of which some may be the same: sync may be all
-            that happened.
+        :param known: Others with these hosts, of which some may be the same.
         """
         complete = scope.completed(snapshot, self.snapshot.index.by_host)
         if hosts is not None:
             snapshot = scope.among(snapshot, hosts)
             complete = scope.among(complete, hosts)
+        first = self.offers(snapshot, known)
         later = outcome.synced(complete, self.filters)
-        first, second = (
-            next((one for one in known if one.is_of(each)), None)
-            or Offers(each)
-            for each in (snapshot, later)
-        )
-        return first, second
+        return first, self.offers(later, (first, *known))
 
     def _compare(self, todo: Commands) -> Comparison:
         gains: dict[Asker, _Hosts] = {}
@@ -287,29 +310,19 @@ class Effects:
         self, after: Snapshot
     ) -> Iterator[tuple[Asker, _Hosts, _Hosts, bool]]:
         """Yield the hosts that servers gain and lose, and if that is all."""
-        questions = (
-            self._questions
-            if scope.decided_alike(self.snapshot, after)
-            else Questions(after, self.pipeline, self._requests)
-        )
+        old_questions = self.questions(self.snapshot)
+        questions = self.questions(after)
         hosts = scope.affected(self.snapshot, after)
-        if hosts is None:
-            old_worlds = self._everywhere
-            # Flavors and images change nothing in Placement.
-            new_worlds = (
-                old_worlds
-                if after.traits is self.snapshot.traits
-                and after.providers is self.snapshot.providers
-                and after.aggregates is self.snapshot.aggregates
-                else self._worlds(after, None, old_worlds)
-            )
+        if hosts is None or self._everywhere[1].is_of(after):
+            hosts = None
+            old_worlds, new_worlds = self._everywhere, self._worlds(after)
         else:
             old_worlds = self._worlds(self.snapshot, hosts)
             new_worlds = self._worlds(after, hosts, old_worlds)
         # Most servers use the same.
         moved: dict[object, tuple[_Hosts, ...]] = {}
         for asker, was, now in self._affected_servers(after):
-            old, new = self._questions.of(*was), questions.of(*now)
+            old, new = old_questions.of(*was), questions.of(*now)
             if old is None and new is not None:
                 # It is no longer refused, so it may use other hosts too.
                 worlds = (*self._everywhere, *new_worlds)

@@ -114,20 +114,35 @@ def after(
     return snapshot
 
 
-def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
-    """Return the snapshot after ``sync``."""
-    # It is asked for again and again. The filters are kept, so that no others
-    # get their identity.
-    key = synced, *map(id, filters.filters)
+def planned(snapshot: Snapshot, filters: Pipeline) -> plan.SyncPlan:
+    """Return the changes that ``sync`` would make."""
+    key = planned, *map(id, filters.filters)
     if key not in snapshot.remembered:
         locks = filters.locks(snapshot.index)
+        # The filters are kept, so that no others get their identity.
         snapshot.remembered[key] = (
             filters.filters,
-            applied(snapshot, plan.make(read(SnapshotCloud(snapshot)), locks)),
+            plan.make(read(SnapshotCloud(snapshot)), locks),
         )
-    later: Snapshot
-    _, later = snapshot.remembered[key]
-    return later
+    sync_plan: plan.SyncPlan
+    _, sync_plan = snapshot.remembered[key]
+    return sync_plan
+
+
+def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
+    """Return the snapshot after ``sync``."""
+    # It is asked for again and again.
+    key = synced, *map(id, filters.filters)
+    if key not in snapshot.remembered:
+        sync_plan = planned(snapshot, filters)
+        later = applied(snapshot, sync_plan)
+        snapshot.remembered[key] = filters.filters, later
+        if not sync_plan.differences:
+            # With the same locks, sync has nothing more to do.
+            later.remembered[key] = filters.filters, later
+    result: Snapshot
+    _, result = snapshot.remembered[key]
+    return result
 
 
 def applied(snapshot: Snapshot, sync_plan: plan.SyncPlan) -> Snapshot:

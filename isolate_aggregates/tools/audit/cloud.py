@@ -15,7 +15,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import filter_keys, filter_sets
-from isolate_aggregates.tools.advice import Effects
+from isolate_aggregates.tools.advice import Effects, outcome
 from isolate_aggregates.tools.advice.causes import Causes
 from isolate_aggregates.tools.advice.spelling.known import KnownNames
 from isolate_aggregates.tools.answers.requests import Requests
@@ -158,10 +158,12 @@ class AuditedCloud(Survey):
     @lazy_property
     def plan(self) -> plan.SyncPlan:
         """The changes that ``sync`` would make."""
+        if self.traits in (None, self.snapshot.all_traits):
+            return outcome.planned(self.snapshot, Pipeline(self.filters))
         state = read(SnapshotCloud(self.snapshot))
-        if self.traits is not None:
-            state = dataclasses.replace(state, traits=self.traits)
-        return plan.make(state, self.locks)
+        return plan.make(
+            dataclasses.replace(state, traits=self.traits), self.locks
+        )
 
     @lazy_property
     def isolating(self) -> tuple[LoadedFilter, ...]:

@@ -20,8 +20,7 @@ from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools.advice import Repair, commands, mending, outcome
 from isolate_aggregates.tools.advice.commands import Commands
 from isolate_aggregates.tools.answers import scope
-from isolate_aggregates.tools.answers.deciding import Questions, silent
-from isolate_aggregates.tools.answers.offers import Offers
+from isolate_aggregates.tools.answers.deciding import silent
 from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.audit import OF_CLOUD, audit
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -46,7 +45,6 @@ class _Trial:
         self._cloud = cloud
         self._stranded_by: dict[Commands, frozenset[Asker]] = {}
         self._filters = Pipeline(cloud.filters)
-        self._pipeline = Pipeline((*cloud.running, *cloud.mirrors))
 
     def of(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings with the repairs that hold."""
@@ -290,10 +288,6 @@ class _Trial:
             if has_host
         )
 
-    @lazy_property
-    def _offers(self) -> Offers:
-        return Offers(self._cloud.snapshot)
-
     def _stranded(
         self, after: Snapshot, servers: frozenset[Asker]
     ) -> frozenset[Asker]:
@@ -316,11 +310,10 @@ class _Trial:
         self, snapshot: Snapshot, flavors: Iterable[Flavor]
     ) -> Iterator[tuple[Asker, bool]]:
         """Yield whether servers of flavors have a host, with each image."""
-        questions = Questions(snapshot, self._pipeline, self._cloud.requests)
-        offers = (
-            self._offers if self._offers.is_of(snapshot) else Offers(snapshot)
-        )
-        images = tuple(scope.images(snapshot, self._pipeline))
+        effects = self._cloud.effects
+        questions = effects.questions(snapshot)
+        offers = effects.offers(snapshot)
+        images = tuple(scope.images(snapshot, effects.pipeline))
         for flavor, image in itertools.product(flavors, images):
             yield (
                 Asker(flavor.name, image.name if image else None, None),
