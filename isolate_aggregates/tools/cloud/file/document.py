@@ -11,6 +11,7 @@ membership of host aggregates is mirrored to the root providers, as Nova does
 from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
 import functools
+import marshal
 from typing import Any
 import uuid
 
@@ -100,9 +101,9 @@ class _Reader:
         self._names: dict[str, str] = {}
         # The names and uuids of the providers, with their places.
         self._providers: list[tuple[str, str, Place]] = []
-        # What providers have, by itself or its text: most hosts have the same.
+        # What providers have, by itself or as bytes: most have the same.
         self._sets: dict[frozenset[str], frozenset[str]] = {}
-        self._inventories: dict[str, dict[str, Inventory]] = {}
+        self._inventories: dict[bytes, dict[str, Inventory]] = {}
 
     def read(self, origin: str) -> Snapshot:
         aggregates = tuple(self._aggregates())
@@ -137,7 +138,7 @@ class _Reader:
         images = tuple(self._images())
         domains = dict(self._domains())
         servers = self._servers(flavors, images)
-        self._check_names(self._document, ())
+        self._check_names(self._document, (), 'traits', 'resource_classes')
         return Snapshot(
             origin=origin,
             aggregates=aggregates,
@@ -235,18 +236,24 @@ class _Reader:
                 (*place, 'host'),
                 'is set, but only a root provider can be a compute node',
             )
-        self._check_names(entry, place)
+        if traits not in self._sets:
+            self._check_names(entry, place, 'traits')
+        inventories = self._stock(entry, place)
+        usages = entry.get('usages', {})
+        if not (usages.keys() <= inventories.keys() and all(usages.values())):
+            self._check_names(entry, place, 'usages')
+            usages = dict(self._usages(usages, inventories, place))
         members = frozenset(
-            self._aggregate(name, (*place, 'aggregates', number))
-            for number, name in enumerate(entry.get('aggregates', []))
+            _as_uuid(name) or self._aggregate(name, (*place, 'aggregates', at))
+            for at, name in enumerate(entry.get('aggregates', []))
         )
         provider = Provider(
             uuid=_uuid(entry, 'provider'),
             name=entry['name'],
             parent=parent,
             host=host,
-            inventories=self._stock(entry.get('inventories', {})),
-            usages=dict(self._usages(entry, place)),
+            inventories=inventories,
+            usages=usages,
             traits=self._same(traits),
             aggregates=self._same(members | by_host.get(host, frozenset())),
         )
@@ -264,29 +271,33 @@ class _Reader:
         """Return an equal set, the same for all providers."""
         return self._sets.setdefault(some, some)
 
-    def _stock(self, entry: Mapping[str, Any]) -> dict[str, Inventory]:
+    def _stock(
+        self, entry: Mapping[str, Any], place: Place
+    ) -> dict[str, Inventory]:
         """Return inventories, the same for all providers with equal ones."""
-        key = repr(entry)
+        inventories = entry.get('inventories', {})
+        key = marshal.dumps(inventories, 0)
         if key not in self._inventories:
+            self._check_names(entry, place, 'inventories')
             self._inventories[key] = {
                 name: Inventory(total=value)
                 if isinstance(value, int)
                 else Inventory(**value)
-                for name, value in entry.items()
+                for name, value in inventories.items()
             }
         return self._inventories[key]
 
-    def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
+    def _check_names(
+        self, entry: Mapping[str, Any], place: Place, *keys: str
+    ) -> None:
         """Report invalid names of traits and resource classes."""
-        for key, why in _NAMES.items():
+        for key in keys:
             for number, name in enumerate(entry.get(key, ())):
-                if problem := why(name):
+                if problem := _NAMES[key](name):
                     where = (key,) if key in _MAPPINGS else (key, number)
                     self.contradictions.note_once((*place, *where), problem)
 
     def _aggregate(self, name: str, place: Place) -> str:
-        if known := _as_uuid(name):
-            return known
         self.contradictions.look_up(
             place,
             name,
@@ -296,10 +307,13 @@ class _Reader:
         return self._names.get(name, name)
 
     def _usages(
-        self, entry: Mapping[str, Any], place: Place
+        self,
+        usages: Mapping[str, int],
+        inventories: Mapping[str, Inventory],
+        place: Place,
     ) -> Iterator[tuple[str, int]]:
-        for resource_class, usage in entry.get('usages', {}).items():
-            if usage and resource_class not in entry.get('inventories', {}):
+        for resource_class, usage in usages.items():
+            if usage and resource_class not in inventories:
                 self.contradictions.note(
                     (*place, 'usages', resource_class),
                     'has usage but no inventory',

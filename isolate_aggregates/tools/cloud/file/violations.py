@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 import functools
+import marshal
 import math
 import re
 from typing import Any
@@ -19,13 +20,18 @@ from isolate_aggregates.tools.wording import meant
 
 # Values in values; a cloud has a few. If Python's own limit is reached while
 # jsonschema calls its library in Rust, the program ends with a panic.
-_DEEPEST = 50
-# The keywords of simple parts of a schema.
+_DEEPEST = 25
+# The keywords of simple parts of a schema, and types.
 _OF_TEXT = {'type', 'minLength', 'maxLength', 'pattern', 'description'}
+_OF_AMOUNT = {'type', 'minimum', 'maximum', 'description'}
+_OF_MAPPING = {'type', 'additionalProperties', 'description'}
 _OF_OBJECT = {
     *('type', 'additionalProperties', 'required', 'properties'),
     'description',
 }
+_TEXTS = 'string', ['string', 'null']
+
+Check = Callable[[Any], bool]
 
 
 class Checker:
@@ -56,9 +62,9 @@ class Checker:
         )(schema)
         self._named: Mapping[str, Any] = schema.get('$defs', {})
         # Checks of parts of the schema, by identity.
-        self._checks: dict[int, Callable[[Any], bool]] = {}
-        # Parts of the schema, and the texts of their valid values.
-        self._valid: set[tuple[int, str]] = set()
+        self._checks: dict[int, Check] = {}
+        # Parts of the schema, and their valid values as bytes.
+        self._valid: set[tuple[int, bytes]] = set()
         self._depth = 0
 
     def violations(self, document: Any) -> list[Problem]:
@@ -110,7 +116,7 @@ class Checker:
             self._checks[number] = self._check_of(validator, part)
         return self._checks[number](value)
 
-    def _check_of(self, validator: Any, part: Any) -> Callable[[Any], bool]:
+    def _check_of(self, validator: Any, part: Any) -> Check:
         """Return a check of a part of the schema.
 
         Most values are texts and objects with known keys, for which jsonschema
@@ -118,47 +124,38 @@ class Checker:
         """
         while part.keys() == {'$ref'}:
             part = self._named[part['$ref'].rpartition('/')[2]]
-        if part.get('type') == 'string' and part.keys() <= _OF_TEXT:
+        if part.get('type') in _TEXTS and part.keys() <= _OF_TEXT:
             return _text_check(part)
+        if _is_amount(part):
+            return _amount_check(part)
+        if part.keys() <= _OF_MAPPING and _is_amount(
+            part.get('additionalProperties')
+        ):
+            return functools.partial(
+                _are_amounts, _amount_check(part['additionalProperties'])
+            )
         if part.get('additionalProperties') is False and (
             part.keys() <= _OF_OBJECT
         ):
-            return functools.partial(self._is_object, validator, part)
+            checks = {
+                key: self._check_of(validator, each)
+                for key, each in part['properties'].items()
+            }
+            return functools.partial(
+                _is_object, checks, {*part.get('required', ())}
+            )
         return functools.partial(
             self._is_known, validator.evolve(schema=part), id(part)
         )
 
-    def _descend(self) -> None:
+    def _is_known(self, validator: Any, number: int, value: Any) -> bool:
+        """Return whether a value is valid, or was found to be."""
+        key = number, _bytes_of(value)
+        if key in self._valid:
+            return True
         if self._depth == _DEEPEST:
             raise RecursionError
         self._depth += 1
-
-    def _is_object(self, validator: Any, part: Any, value: Any) -> bool:
-        """Return whether a value is an object whose properties are valid."""
-        properties = part['properties']
-        if (
-            type(value) is not dict
-            or not value.keys() <= properties.keys()
-            or not value.keys() >= {*part.get('required', ())}
-        ):
-            return False
-        self._descend()
-        for key, each in value.items():
-            if not self._is_valid(validator, properties[key], each):
-                break
-        else:
-            self._depth -= 1
-            return True
-        self._depth -= 1
-        return False
-
-    def _is_known(self, validator: Any, number: int, value: Any) -> bool:
-        """Return whether a value is valid, or was found to be."""
-        # The same text is a value of the same types.
-        key = number, '' if _is_unique(value) else repr(value)
-        if key in self._valid:
-            return True
-        self._descend()
         is_valid = bool(validator.is_valid(value))
         self._depth -= 1
         if is_valid and key[1]:
@@ -166,14 +163,57 @@ class Checker:
         return is_valid
 
 
-def _text_check(part: Mapping[str, Any]) -> Callable[[Any], bool]:
+def _text_check(part: Mapping[str, Any]) -> Check:
     least, most = part.get('minLength', 0), part.get('maxLength', math.inf)
     matches = re.compile(part.get('pattern', '')).search
+    is_optional = part['type'] != 'string'
     return lambda value: (
-        type(value) is str
-        and least <= len(value) <= most
-        and matches(value) is not None
+        least <= len(value) <= most and matches(value) is not None
+        if type(value) is str
+        else is_optional and value is None
     )
+
+
+def _is_amount(part: Any) -> bool:
+    return (
+        isinstance(part, Mapping)
+        and part.get('type') == 'integer'
+        and part.keys() <= _OF_AMOUNT
+    )
+
+
+def _amount_check(part: Mapping[str, Any]) -> Check:
+    least, most = part.get('minimum', -math.inf), part.get('maximum', math.inf)
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def _are_amounts(check: Check, value: Any) -> bool:
+    return type(value) is dict and all(map(check, value.values()))
+
+
+def _is_object(
+    checks: Mapping[str, Check], required: set[str], value: Any
+) -> bool:
+    """Return whether a value is an object whose properties are valid."""
+    return (
+        type(value) is dict
+        and value.keys() >= required
+        and all(
+            key in checks and checks[key](each) for key, each in value.items()
+        )
+    )
+
+
+def _bytes_of(value: Any) -> bytes:
+    """Return a value with its types as bytes; none if it has a name or id.
+
+    Values of one schema that have a name or an id are all different.
+    """
+    try:
+        return b'' if _is_unique(value) else marshal.dumps(value, 0)
+    except ValueError:
+        # A date of YAML, or a value that contains itself.
+        return b''
 
 
 def _is_unique(value: Any) -> bool:
