@@ -103,7 +103,9 @@ def _enabled(snapshot: Snapshot, traits: frozenset[str] | None) -> Snapshot:
         services=None,
         traits=snapshot.traits | (traits or frozenset()),
         providers=tuple(
-            dataclasses.replace(each, traits=each.traits - disabled)
+            each
+            if disabled.isdisjoint(each.traits)
+            else dataclasses.replace(each, traits=each.traits - disabled)
             for each in snapshot.providers
         ),
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The input of an audit, read before any check runs."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -32,8 +32,8 @@ from isolate_aggregates.tools.operate.sync import plan
 from isolate_aggregates.tools.operate.sync.snapshot import read
 from isolate_aggregates.tools.placement.provider import (
     Provider,
+    below,
     nodes_by_host,
-    trees,
 )
 from isolate_aggregates.tools.reservation_review import Review
 
@@ -166,6 +166,16 @@ class AuditedCloud(Survey):
         )
 
     @lazy_property
+    def synced(self) -> tuple[tuple[Provider, frozenset[str]], ...]:
+        """What ``sync`` changes, with its aggregates afterwards."""
+        pending = {target.provider: target for target in self.plan.pending}
+        return tuple(
+            (each, pending[each.uuid].aggregates_after(each.aggregates))
+            for each in (self.snapshot.providers if pending else ())
+            if each.uuid in pending
+        )
+
+    @lazy_property
     def isolating(self) -> tuple[LoadedFilter, ...]:
         """The filters that read the traits that aggregates require."""
         return tuple(
@@ -186,10 +196,8 @@ class AuditedCloud(Survey):
         return nodes_by_host(self.snapshot.providers)
 
     @lazy_property
-    def trees(self) -> Mapping[str, tuple[Provider, ...]]:
-        """The providers of each tree, by the uuid of its root."""
-        providers = trees(self.snapshot.providers)
-        return {root: tuple(tree) for root, tree in providers.items()}
+    def _below(self) -> Mapping[str, tuple[Provider, ...]]:
+        return below(self.snapshot.providers)
 
     @lazy_property
     def requiring(self) -> Mapping[str, Aggregate]:
@@ -215,11 +223,6 @@ class AuditedCloud(Survey):
         return found
 
     @lazy_property
-    def known_beneficiaries(self) -> dict[Hashable, list[Flavor]]:
-        """The flavors that should have the keys to hosts, by likeness."""
-        return {}
-
-    @lazy_property
     def known_traits(
         self,
     ) -> dict[
@@ -230,4 +233,4 @@ class AuditedCloud(Survey):
 
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
         """Return all providers of the tree of a compute node."""
-        return self.trees[node.uuid]
+        return node, *self._below.get(node.uuid, ())

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds locks without keys, and keys that tenants control."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 import functools
 import re
+from typing import NamedTuple
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.required_metadata import (
+    RequiredMetadata,
     metadata_of,
     required_metadata,
 )
@@ -38,18 +40,24 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts whose locks no flavor or image opens."""
     if not cloud.snapshot.flavors:
         return
-    keys = _keys(cloud)
-    behind: dict[tuple[str, ...], set[str]] = {}
-    for host, aggregates in cloud.index.by_host.items():
-        if cloud.nodes and host not in cloud.nodes:
-            # Another check finds it.
-            continue
-        uuids = tuple(a.uuid for a in aggregates if a.uuid in cloud.requiring)
-        behind.setdefault(uuids, set()).add(host)
-    for uuids, hosts in behind.items():
-        locking = tuple(cloud.requiring[uuid] for uuid in uuids)
+    keys = _Keys(cloud)
+    beneficiaries = _Beneficiaries(cloud)
+    by_host: dict[str, list[Aggregate]] = {}
+    for aggregate in cloud.index:
+        if aggregate.uuid in cloud.requiring:
+            for host in aggregate.hosts:
+                by_host.setdefault(host, []).append(aggregate)
+    behind: dict[tuple[str, ...], tuple[tuple[Aggregate, ...], set[str]]] = {}
+    for host, aggregates in by_host.items():
+        # Without a compute node, another check finds it.
+        if not cloud.nodes or host in cloud.nodes:
+            uuids = tuple([aggregate.uuid for aggregate in aggregates])
+            if uuids not in behind:
+                behind[uuids] = tuple(aggregates), set()
+            behind[uuids][1].add(host)
+    for locking, hosts in behind.values():
         traits = frozenset().union(*map(tags.required_traits, locking))
-        if not traits or any(traits <= key for key in keys):
+        if keys.open(traits):
             continue
         problem = _unopened(locking, traits, cloud.images_open)
         yield Finding(
@@ -59,7 +67,7 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
             problem,
             f'no server can land on {listed(hosts)}',
             (
-                *_giving_keys(cloud, locking, hosts, traits),
+                *_giving_keys(cloud, beneficiaries, locking, hosts, traits),
                 Repair(_opening(locking, hosts, keys)),
             ),
             about=About.of(hosts=hosts, aggregates=(a.name for a in locking)),
@@ -80,12 +88,13 @@ def _unopened(
 
 def _giving_keys(
     cloud: AuditedCloud,
+    beneficiaries: '_Beneficiaries',
     locking: Collection[Aggregate],
     hosts: Collection[str],
     traits: frozenset[str],
 ) -> Iterator[Repair]:
     """Yield how to give the keys to the flavors that should have them."""
-    flavors = beneficiaries(cloud, locking, hosts, traits)
+    flavors = beneficiaries.of(locking, hosts, traits)
     for flavor in flavors[:_MOST]:
         fixes = list(missing.keys(cloud.names, flavor, traits))
         missing_traits = sorted(traits - traits_if_valid(cloud, flavor))
@@ -111,64 +120,96 @@ def _giving_keys(
         )
 
 
-def beneficiaries(
-    cloud: AuditedCloud,
-    locking: Collection[Aggregate],
-    hosts: Collection[str],
-    traits: frozenset[str],
-) -> list[Flavor]:
-    """Return the flavors that should probably have the keys to hosts.
+class _Beneficiaries:
+    """Finds the flavors that should probably have the keys to hosts.
 
     These have some of the traits, or a misspelled one, require metadata of the
     aggregates, have servers there, or share a word with the names.
     """
-    words = _words(*traits, *(aggregate.name for aggregate in locking))
-    servers = cloud.servers.by_host if cloud.servers else {}
-    here = {
-        server.flavor.name
-        for host in hosts
-        for server in servers.get(host, ())
-        if server.flavor
-    }
-    metadata = frozenset(
-        frozenset(metadata_of(each).items()) for each in locking
-    )
-    key = traits, words, metadata, frozenset(here)
-    if key not in cloud.known_beneficiaries:
-        cloud.known_beneficiaries[key] = _beneficiaries(
-            cloud, AggregateIndex(locking), traits, words, here
+
+    def __init__(self, cloud: AuditedCloud) -> None:
+        self._cloud = cloud
+        self._flavors = [
+            _Candidate(
+                flavor,
+                traits_if_valid(cloud, flavor),
+                any(missing.suspects(cloud.names, flavor)),
+                [
+                    requirement
+                    for requirement in required_metadata(flavor.extra_specs)
+                    if not requirement.problem
+                ],
+                _words(flavor.name),
+            )
+            for flavor in cloud.snapshot.flavors
+        ]
+        # Many aggregates have the same.
+        self._known: dict[Hashable, list[Flavor]] = {}
+
+    def of(
+        self,
+        locking: Collection[Aggregate],
+        hosts: Collection[str],
+        traits: frozenset[str],
+    ) -> list[Flavor]:
+        """Return the flavors for some hosts."""
+        words = _words(*traits, *(aggregate.name for aggregate in locking))
+        servers = self._cloud.servers.by_host if self._cloud.servers else {}
+        here = frozenset(
+            server.flavor.name
+            for host in hosts
+            for server in servers.get(host, ())
+            if server.flavor
         )
-    return cloud.known_beneficiaries[key]
+        metadata = frozenset(
+            frozenset(metadata_of(each).items()) for each in locking
+        )
+        key = traits, words, metadata, here
+        if key not in self._known:
+            index = AggregateIndex(locking)
+            scores = [
+                (self._score(each, index, traits, words, here), each.flavor)
+                for each in self._flavors
+            ]
+            best = max((score for score, _ in scores), default=())
+            self._known[key] = [
+                flavor
+                for score, flavor in scores
+                if any(best) and score == best
+            ]
+        return self._known[key]
 
-
-def _beneficiaries(
-    cloud: AuditedCloud,
-    index: AggregateIndex,
-    traits: frozenset[str],
-    words: frozenset[str],
-    here: Collection[str],
-) -> list[Flavor]:
-    evidence: dict[int, tuple[int, ...]] = {}
-    for place, flavor in enumerate(cloud.snapshot.flavors):
-        evidence[place] = (
-            len(list(missing.keys(cloud.names, flavor, traits))),
-            len(traits & traits_if_valid(cloud, flavor)),
-            sum(
-                bool(find(requirement, index).aggregates)
-                for requirement in required_metadata(flavor.extra_specs)
-                if not requirement.problem
-            ),
+    def _score(
+        self,
+        one: '_Candidate',
+        index: AggregateIndex,
+        traits: frozenset[str],
+        words: frozenset[str],
+        here: Collection[str],
+    ) -> tuple[int, ...]:
+        names, flavor = self._cloud.names, one.flavor
+        return (
+            len(list(missing.keys(names, flavor, traits)))
+            if one.is_suspect
+            else 0,
+            len(traits & one.traits),
+            sum(bool(find(each, index).aggregates) for each in one.metadata),
             int(flavor.name in here),
-            len(words & _words(flavor.name)),
+            len(words & one.words),
         )
-    best = max(evidence.values(), default=())
-    if not any(best):
-        return []
-    return [
-        cloud.snapshot.flavors[place]
-        for place, score in evidence.items()
-        if score == best
-    ]
+
+
+class _Candidate(NamedTuple):
+    """A flavor, with what tells which hosts it is for.
+
+    :param is_suspect: Whether a trait may be misspelled.
+    """
+
+    flavor: Flavor
+    traits: frozenset[str]
+    is_suspect: bool
+    metadata: Sequence[RequiredMetadata]
+    words: frozenset[str]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -181,38 +222,54 @@ def _words(*names: str) -> frozenset[str]:
 def _opening(
     locking: tuple[Aggregate, ...],
     hosts: set[str],
-    keys: set[frozenset[str]],
+    keys: '_Keys',
 ) -> commands.Commands:
     """Return the commands that remove as few locks as possible."""
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
-        closest = max(keys, key=lambda key: (len(required & key), sorted(key)))
+        missing_traits = sorted(required - keys.closest(required))
         return commands.unset(
-            locking[0],
-            *(TRAIT_PREFIX + trait for trait in sorted(required - closest)),
+            locking[0], *(TRAIT_PREFIX + trait for trait in missing_traits)
         )
     for aggregate in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
         others = (
             tags.required_traits(a) for a in locking if a is not aggregate
         )
         traits = frozenset[str]().union(*others)
-        if any(traits <= key for key in keys):
+        if keys.open(traits):
             return commands.remove_hosts(aggregate, hosts)
     return ()
 
 
-def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
-    """Return the traits of each combination of flavor and image."""
-    flavors = {
-        traits_if_valid(cloud, flavor) for flavor in cloud.snapshot.flavors
-    }
-    images = {frozenset[str]()}
-    if cloud.images_open:
-        images |= {
-            traits_if_valid(cloud, image=image)
-            for image in cloud.snapshot.images
+class _Keys:
+    """The traits of each combination of flavor and image.
+
+    Many aggregates require the same traits, so answers are kept.
+    """
+
+    def __init__(self, cloud: AuditedCloud) -> None:
+        flavors = {
+            traits_if_valid(cloud, flavor) for flavor in cloud.snapshot.flavors
         }
-    return {flavor | image for flavor in flavors for image in images}
+        images = {frozenset[str]()}
+        if cloud.images_open:
+            images |= {
+                traits_if_valid(cloud, image=image)
+                for image in cloud.snapshot.images
+            }
+        self._keys = {flavor | image for flavor in flavors for image in images}
+        self.open = functools.cache(self._open)
+        self.closest = functools.cache(self._closest)
+
+    def _open(self, traits: frozenset[str]) -> bool:
+        """Return whether some have all of the required traits."""
+        return any(traits <= key for key in self._keys)
+
+    def _closest(self, traits: frozenset[str]) -> frozenset[str]:
+        """Return those with most of the required traits."""
+        return max(
+            self._keys, key=lambda key: (len(traits & key), sorted(key))
+        )
 
 
 def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -67,23 +67,30 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
     ignored, because Nova does not manage them.
     """
     aggregates = {a.uuid: a for a in cloud.snapshot.aggregates}
-    for host, nodes in sorted(cloud.nodes.items()):
-        for node in nodes:
-            for uuid in sorted(node.aggregates & aggregates.keys()):
-                if host not in aggregates[uuid].hosts:
-                    yield Finding(
-                        'not-in-nova',
-                        Severity.WARNING,
-                        f'host {host}',
-                        'Placement has it in aggregate '
-                        f'{aggregates[uuid].name}, but Nova does not',
-                        'it is reserved for the servers of that aggregate, or '
-                        'offered to them',
-                        _either(cloud, aggregates[uuid], node),
-                        about=About.of(
-                            hosts=[host], aggregates=[aggregates[uuid].name]
-                        ),
-                    )
+    # Most nodes are in aggregates of their host only.
+    known = cloud.index.aggregates_of
+    elsewhere = [
+        (host, node)
+        for host, nodes in cloud.nodes.items()
+        for node in nodes
+        if not node.aggregates <= known.get(host, frozenset())
+    ]
+    for host, node in sorted(elsewhere, key=lambda each: each[0]):
+        for uuid in sorted(node.aggregates & aggregates.keys()):
+            if host not in aggregates[uuid].hosts:
+                yield Finding(
+                    'not-in-nova',
+                    Severity.WARNING,
+                    f'host {host}',
+                    'Placement has it in aggregate '
+                    f'{aggregates[uuid].name}, but Nova does not',
+                    'it is reserved for the servers of that aggregate, or '
+                    'offered to them',
+                    _either(cloud, aggregates[uuid], node),
+                    about=About.of(
+                        hosts=[host], aggregates=[aggregates[uuid].name]
+                    ),
+                )
 
 
 def _either(
@@ -108,10 +115,9 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.nodes:
         return
     old_names = {each.old for each in advice.renamed(cloud.snapshot)}
-    for host, aggregates in sorted(cloud.index.by_host.items()):
-        if host in cloud.nodes or host in old_names:
-            continue
-        for aggregate in aggregates:
+    by_host = cloud.index.by_host
+    for host in sorted(by_host.keys() - cloud.nodes.keys() - old_names):
+        for aggregate in by_host[host]:
             yield Finding(
                 'host-without-compute-node',
                 Severity.WARNING,

@@ -13,21 +13,22 @@ from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.operate.sync import marks
-from isolate_aggregates.tools.placement.provider import Provider
 
 
 def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find rollups with missing members."""
     names = _names(cloud)
+    # Of a dict, "isdisjoint" would look at all keys.
+    uuids = frozenset(names)
     in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits)) or any(
-        not provider.aggregates.isdisjoint(names)
+        not provider.aggregates.isdisjoint(uuids)
         for provider in cloud.snapshot.providers
         if not provider.parent
     )
     if not in_use:
         return
     hosts_by_rollup: dict[str, set[str]] = {}
-    for provider, after in _synced(cloud):
+    for provider, after in cloud.synced:
         for rollup in (after - provider.aggregates) & names.keys():
             hosts_by_rollup.setdefault(rollup, set()).add(
                 provider.host or provider.name
@@ -48,7 +49,7 @@ def stale(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that are in a rollup that must not contain them."""
     names = _names(cloud)
     hosts_by_rollup: dict[str, set[str]] = {}
-    for provider, after in _synced(cloud):
+    for provider, after in cloud.synced:
         if provider.is_sharing:
             continue
         # Sync removes only memberships of rollups.
@@ -72,7 +73,7 @@ def stale(cloud: AuditedCloud) -> Iterator[Finding]:
 def shared(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find sharing providers in rollups, to which they must not belong."""
     names = _names(cloud)
-    for provider, after in _synced(cloud):
+    for provider, after in cloud.synced:
         surplus = provider.aggregates - after
         if surplus and provider.is_sharing:
             where = {names.get(rollup, rollup) for rollup in surplus}
@@ -90,15 +91,6 @@ def shared(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def _names(cloud: AuditedCloud) -> dict[str, str]:
     return {rollup.uuid: rollup.name for rollup in rollups(cloud.locks)}
-
-
-def _synced(cloud: AuditedCloud) -> Iterator[tuple[Provider, frozenset[str]]]:
-    """Yield what ``sync`` changes, with its aggregates afterwards."""
-    pending = {target.provider: target for target in cloud.plan.pending}
-    for provider in cloud.snapshot.providers:
-        target = pending.get(provider.uuid)
-        if target:
-            yield provider, target.aggregates_after(provider.aggregates)
 
 
 def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -184,7 +184,14 @@ def zones(cloud: AuditedCloud) -> Iterator[Finding]:
                     hosts=aggregate.hosts, aggregates=[aggregate.name]
                 ),
             )
-    for host, aggregates in sorted(cloud.index.by_host.items()):
+    seen: set[str] = set()
+    several: set[str] = set()
+    for aggregate in cloud.index:
+        if zone_of(aggregate) is not None:
+            several |= seen & aggregate.hosts
+            seen |= aggregate.hosts
+    for host in sorted(several):
+        aggregates = cloud.index.by_host[host]
         some = {zone_of(each): each.name for each in aggregates}
         some.pop(None, None)
         if len(some) > 1:

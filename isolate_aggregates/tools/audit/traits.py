@@ -34,7 +34,8 @@ def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
                 node: host
                 for host in aggregate.hosts
                 for node in cloud.nodes.get(host, ())
-                if not _holders(cloud, node, trait)
+                if trait not in node.traits
+                and not _holders(cloud, node, trait)
             }
             if without:
                 yield _missing(cloud, aggregate, trait, without)
@@ -103,8 +104,9 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
         below: dict[str, tuple[Provider, ...]] = {}
         for host in sorted({host for a in requiring for host in a.hosts}):
             for node in cloud.nodes.get(host, ()):
-                holders = _holders(cloud, node, trait)
-                if holders and node not in holders:
+                if trait in node.traits:
+                    continue
+                if holders := _holders(cloud, node, trait):
                     below[host] = (*below.get(host, ()), *holders)
         requests = (
             list(reach.requests(trait, cloud.snapshot.flavors, images))
@@ -213,6 +215,9 @@ def _standard_outside(
 
 def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find traits set by ``sync`` that no aggregate requires any more."""
+    synced = marks.marked_traits(cloud.snapshot.provider_traits)
+    if synced <= cloud.required_by.keys():
+        return
     for host, nodes in sorted(cloud.nodes.items()):
         for node in nodes:
             synced_traits = marks.marked_traits(node.traits)

@@ -34,6 +34,7 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import documents, reservations
 from isolate_aggregates.tools.effect.documents import Effect
+from isolate_aggregates.tools.operate.sync.plan import SyncPlan
 
 LOG = logging.getLogger(__name__)
 
@@ -139,7 +140,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         return _Audited(
             trial.held(audited_cloud, audit(audited_cloud)),
             audited_cloud.effects,
-            plan.sentences,
+            plan,
             lets_in,
         )
 
@@ -187,13 +188,12 @@ class AuditCloud(preview.Previewing, output.ReportLister):
 class _Audited:
     """The findings of an audit, and what sync would do.
 
-    :param synced: The changes that sync would make.
     :param lets_in: Whether sync would let in projects of a domain too.
     """
 
     findings: Sequence[Finding]
     effects: Effects
-    synced: Sequence[str]
+    plan: SyncPlan
     lets_in: bool
 
     @property
@@ -215,14 +215,14 @@ class _Audited:
             for advice in self.effects.advice(_safe_repair(finding))
         ]
         is_synced = commands.SYNC in self.safe
-        return [*messages, *self.synced] if is_synced else messages
+        return [*messages, *self.plan.sentences] if is_synced else messages
 
     def sync_lines(self) -> Iterator[str]:
         """Yield what sync would do, if it is a repair."""
         if commands.SYNC in self.safe:
             yield ''
             yield 'Changes that sync would make:'
-            for change in self.synced:
+            for change in self.plan.sentences:
                 yield f'  {change}'
 
 

@@ -93,3 +93,20 @@ def trees(providers: Iterable[Provider]) -> dict[str, list[Provider]]:
         roots[provider.uuid] = root
         by_root.setdefault(root, []).append(provider)
     return by_root
+
+
+def below(providers: Iterable[Provider]) -> dict[str, tuple[Provider, ...]]:
+    """Return the providers below each root that has any, by its uuid.
+
+    :param providers: The providers; parents before children.
+    """
+    providers = tuple(providers)
+    uuids = {provider.uuid for provider in providers}
+    roots: dict[str, str] = {}
+    by_root: dict[str, list[Provider]] = {}
+    for provider in providers:
+        if provider.parent in uuids:
+            root = roots.get(provider.parent, provider.parent)
+            roots[provider.uuid] = root
+            by_root.setdefault(root, []).append(provider)
+    return {root: tuple(some) for root, some in by_root.items()}

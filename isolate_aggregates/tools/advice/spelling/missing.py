@@ -62,10 +62,7 @@ def keys(
     known: KnownNames, flavor: Flavor, traits: Collection[str]
 ) -> Iterator[Repair]:
     """Yield how to correct a flavor that is meant to require traits."""
-    for key, value in sorted(flavor.extra_specs.items()):
-        trait = looks_like_trait(key)
-        if not trait or value == xs.FORBIDDEN:
-            continue
+    for key, value, trait in suspects(known, flavor):
         if trait in traits:
             if (key, value) != (xs.TRAIT_PREFIX + trait, xs.REQUIRED):
                 yield next(flavors.corrections(known, flavor, key, value))
@@ -73,6 +70,26 @@ def keys(
             closest(trait, traits)
         ):
             yield from map(Repair, required_trait(known, flavor, key, trait))
+
+
+def suspects(
+    known: KnownNames, flavor: Flavor
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the extra specs that may be meant to require another trait.
+
+    :returns: Their keys, their values, and the traits that they name.
+    """
+    for key, value in sorted(flavor.extra_specs.items()):
+        trait = looks_like_trait(key)
+        if (
+            trait
+            and value != xs.FORBIDDEN
+            and (
+                (key, value) != (xs.TRAIT_PREFIX + trait, xs.REQUIRED)
+                or trait not in known.snapshot.required_by
+            )
+        ):
+            yield key, value, trait
 
 
 def resource_class(

@@ -14,7 +14,7 @@ from isolate_aggregates.tools.compute.servers import Port
 from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
-from isolate_aggregates.tools.placement.provider import Provider, trees
+from isolate_aggregates.tools.placement.provider import Provider, below
 from isolate_aggregates.tools.request import ResourceGroup
 
 
@@ -72,8 +72,8 @@ class SnapshotCloud:
         """Return the child providers that have the given traits."""
         names = frozenset(traits)
         holders: dict[str, dict[str, tuple[str, ...]]] = {}
-        for root, tree in trees(self.snapshot.providers).items():
-            for provider in tree[1:]:
+        for root, some in below(self.snapshot.providers).items():
+            for provider in some:
                 for trait in names & provider.traits:
                     of_root = holders.setdefault(root, {})
                     of_root[trait] = (*of_root.get(trait, ()), provider.name)

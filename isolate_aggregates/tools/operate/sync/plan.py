@@ -16,6 +16,7 @@ import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.aggregates import rollups as rollups_of
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
@@ -62,20 +63,19 @@ class SyncPlan:
     """The changes to make.
 
     :param target: Returns the target of a resource provider.
-    :param pending: The targets that are not reached yet, by provider uuid.
+    :param pending: The targets that are not reached yet.
     :param old_marks: The marks that are no longer in use afterwards.
     :param differences: The tags of domains that are not right.
-    :param problems: What cannot be done or looks wrong, one sentence each.
     """
 
     snapshot: SyncSnapshot
     parts: frozenset[Part]
     target: Callable[[Provider], Target]
     pending: tuple[Target, ...]
-    changes: tuple[ProviderChange, ...]
     new_traits: tuple[str, ...]
     old_marks: tuple[str, ...]
-    problems: tuple[str, ...]
+    # An audit plans for many clouds, and shows what is wrong of none.
+    _problems: Callable[[], Iterable[str]] = dataclasses.field(repr=False)
     forgets: bool = False
     differences: tuple[tools_domains.Difference, ...] = ()
 
@@ -84,6 +84,23 @@ class SyncPlan:
         """The targets of all resource providers."""
         snapshot = self.snapshot
         return map(self.target, (*snapshot.nodes, *snapshot.others))
+
+    @lazy_property
+    def changes(self) -> tuple[ProviderChange, ...]:
+        """The changes of resource providers."""
+        pending = {target.provider: target for target in self.pending}
+        return tuple(
+            change
+            for node in (*self.snapshot.nodes, *self.snapshot.others)
+            if node.uuid in pending
+            for change in pending[node.uuid].changes(node)
+        )
+
+    @lazy_property
+    def problems(self) -> tuple[str, ...]:
+        """What cannot be done or looks wrong, one sentence each."""
+        problems = () if self.forgets else self._problems()
+        return (*self.snapshot.problems, *problems)
 
     @property
     def tags(self) -> tuple[projects.TagChange, ...]:
@@ -120,7 +137,6 @@ def make(
         locks = ()
     planner = _Planner(snapshot, locks, frozenset(parts), forget)
     pending = []
-    changes: list[ProviderChange] = []
     # A rollup is marked before it has members.
     marks_in_use = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
     # Of most nodes that are alike, nothing has to change.
@@ -135,28 +151,18 @@ def make(
         marks_in_use |= traits
         if (members, traits) == (node.aggregates, node.traits):
             settled.add(likeness)
-            continue
-        provider_changes = [
-            *target.aggregate_changes(node.aggregates, members),
-            *target.trait_changes(node.traits, traits),
-        ]
-        if provider_changes:
+        else:
             pending.append(target)
-            changes += provider_changes
     return SyncPlan(
         snapshot=snapshot,
         parts=frozenset(parts),
         target=planner.target,
         pending=tuple(pending),
-        changes=tuple(changes),
         new_traits=tuple(sorted(marks_in_use - snapshot.traits)),
         old_marks=tuple(
             sorted(filter(planner.is_ours, snapshot.traits - marks_in_use))
         ),
-        problems=(
-            *snapshot.problems,
-            *(() if forget else planner.problems()),
-        ),
+        _problems=planner.problems,
         forgets=forget,
         differences=tuple(
             difference

@@ -14,6 +14,7 @@ from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.text import named, plural
 from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools.placement.provider import Provider
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
 
@@ -159,6 +160,14 @@ class Target:
             return frozenset()
         wanted = self.rollups.of(members | self.aggregates)
         return wanted if self.host else wanted & before
+
+    def changes(self, node: Provider) -> Iterator[ProviderChange]:
+        """Yield the changes of a resource provider in its current state."""
+        members = self.aggregates_after(node.aggregates)
+        yield from self.aggregate_changes(node.aggregates, members)
+        yield from self.trait_changes(
+            node.traits, self.traits_after(node.traits)
+        )
 
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
