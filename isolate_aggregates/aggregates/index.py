@@ -184,6 +184,11 @@ class Closed:
     groups: tuple[LockGroup, ...]
     uuids: frozenset[str]
 
+    @lazy_property
+    def aggregates(self) -> tuple[tuple[Aggregate, ...], ...]:
+        """The aggregates of each group."""
+        return tuple(group.aggregates for group in self.groups)
+
 
 def lock_groups(
     index: AggregateIndex, prefix: str, value: str

@@ -236,10 +236,14 @@ class LazyForbid(Constraint):
 
     :param uuids: The uuids of all the aggregates.
     :param make: Returns the constraints, one for each cause.
+    :param groups: The aggregates of each of them, in the same order; None if
+        they are not known before. What is computed of them is kept for others
+        with the same object.
     """
 
     uuids: frozenset[str]
     make: Callable[[], Iterable[Forbid]]
+    groups: tuple[tuple[Aggregate, ...], ...] | None = None
 
     @lazy_property
     def parts(self) -> tuple[Forbid, ...]:

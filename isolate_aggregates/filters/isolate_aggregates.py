@@ -62,6 +62,7 @@ class IsolateAggregates(RequestFilter):
             yield LazyForbid(
                 locks.uuids,
                 lambda: self._forbid(locks, keys, without),
+                locks.aggregates,
             )
 
     def _forbid(

@@ -5,8 +5,7 @@ What counts is what the cloud answers with every host empty: a host that
 Placement offers then, and no host filter of Nova drops, is not excluded.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from isolate_aggregates.aggregates import Aggregate
@@ -15,6 +14,7 @@ from isolate_aggregates.filters.constraints import (
     Conclusion,
     Destination,
     Forbid,
+    LazyForbid,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
@@ -38,6 +38,12 @@ _NO_CANDIDATE = (
 
 
 _Aggregates = tuple[Aggregate, ...]
+# All nodes by Placement's members and by Nova's, and both of each group.
+_Members = tuple[
+    ProviderSet,
+    ProviderSet,
+    Sequence[tuple[frozenset[str], tuple[int, int]]],
+]
 
 
 class Exclusion(NamedTuple):
@@ -63,17 +69,76 @@ class Exclusion(NamedTuple):
     is_dropped: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+class _Part(NamedTuple):
+    """A part of a request that excludes hosts, for one or many reasons.
+
+    :param numbers: Of each reason, the numbers of the sets of nodes.
+    :param nodes: All nodes that it excludes.
+    :param wanted: The same by Nova's members of aggregates.
+    :param make: Returns the exclusions, one for each reason.
+    """
+
+    numbers: Sequence[tuple[int, int]]
+    nodes: ProviderSet
+    wanted: ProviderSet
+    make: Callable[[], Iterable[Exclusion]]
+    is_dropped: bool = False
+
+
 class Excluded:
     """The hosts that a request may not use.
 
-    :param exclusions: The hosts that it may not use, for each reason.
-    :param unenforced: Those that it would not use if Placement had the members
-        that Nova has.
+    :param offered: The nodes that Placement offers.
     """
 
-    exclusions: Sequence[Exclusion]
-    unenforced: Sequence[Exclusion] = ()
+    def __init__(
+        self, hosts: 'HostSets', parts: Sequence[_Part], offered: ProviderSet
+    ) -> None:
+        self._hosts, self._parts, self._offered = hosts, parts, offered
+        self.nodes = hosts.index.nodes & ~offered
+        self.unenforced_nodes: ProviderSet = 0
+        self._rest = self.nodes
+        # All sets get their numbers now, as hosts are grouped by them.
+        for part in parts:
+            self._rest &= ~part.nodes
+            if part.is_dropped:
+                self.nodes |= part.nodes
+                continue
+            if part.nodes & offered:
+                for number, _ in part.numbers:
+                    hosts.number(hosts.sets[number] & ~offered)
+            if part.wanted & offered and not hosts.agree:
+                self.unenforced_nodes |= part.wanted & offered
+                for _, number in part.numbers:
+                    hosts.number(hosts.sets[number] & offered)
+        hosts.number(self._rest)
+
+    def exclusions(self) -> Iterator[Exclusion]:
+        """Yield the hosts that it may not use, for each reason."""
+        hosts = self._hosts
+        for part in self._parts:
+            is_offered = part.nodes & self._offered and not part.is_dropped
+            for each in part.make():
+                nodes = hosts.sets[each.nodes]
+                if is_offered and nodes & self._offered:
+                    nodes &= ~self._offered
+                    each = each._replace(nodes=hosts.number(nodes))
+                if nodes or each.is_dropped:
+                    yield each
+        if self._rest:
+            number = hosts.number(self._rest)
+            yield Exclusion(
+                number, number, None, 'no-candidate', _NO_CANDIDATE
+            )
+
+    def unenforced(self) -> Iterator[Exclusion]:
+        """Yield what it would not use if Placement had Nova's members."""
+        hosts = self._hosts
+        for part in self._parts if self.unenforced_nodes else ():
+            if part.wanted & self._offered and not part.is_dropped:
+                for each in part.make():
+                    if nodes := hosts.sets[each.wanted] & self._offered:
+                        yield each._replace(nodes=hosts.number(nodes))
 
 
 def excluded(
@@ -87,49 +152,66 @@ def excluded(
     except errors.InvalidRequest as exc:
         problem = str(exc).rstrip('.')
         nodes = hosts.all_nodes
-        return Excluded(
-            [Exclusion(nodes, nodes, None, 'invalid-request', problem)]
-        )
-    exclusions = []
-    known = offered
-    for each in parts:
-        nodes = hosts.sets[each.nodes]
-        if nodes & offered and not each.is_dropped:
-            nodes &= ~offered
-            each = each._replace(nodes=hosts.number(nodes))
-        if nodes or each.is_dropped:
-            exclusions.append(each)
-            known |= nodes
-    if rest := hosts.index.nodes & ~known:
-        number = hosts.number(rest)
-        exclusions.append(
-            Exclusion(number, number, None, 'no-candidate', _NO_CANDIDATE)
-        )
-    return Excluded(
-        exclusions,
-        [
-            each._replace(nodes=hosts.number(nodes))
-            for each in (() if hosts.agree else parts)
-            if not each.is_dropped
-            and (nodes := hosts.sets[each.wanted] & offered)
-        ],
-    )
+        whole = Exclusion(nodes, nodes, None, 'invalid-request', problem)
+        parts, offered = [_single(whole, hosts)], 0
+    return Excluded(hosts, parts, offered)
 
 
 def _of_parts(
     request: Request, decision: Decision, hosts: 'HostSets'
-) -> Iterator[Exclusion]:
-    """Yield the hosts that each part of a request excludes."""
-    for conclusion in decision.destination.conclusions:
-        yield from _concluded(conclusion, hosts)
+) -> Iterator[_Part]:
+    """Yield the parts of a request."""
+    for conclusion in decision.destination.yielded:
+        name, constraint = conclusion.filter_name, conclusion.constraint
+        if isinstance(constraint, LazyForbid) and constraint.groups:
+            yield _of_groups(name, constraint, constraint.groups, hosts)
+            continue
+        for part in constraint.parts:
+            for each in _concluded(Conclusion(name, part), hosts):
+                yield _single(each, hosts)
     group = resources.resource_request(request).group()
     for trait in sorted(request.required_traits):
         nodes = hosts.without(trait)
-        yield Exclusion(nodes, nodes, None, 'required-trait', trait=trait)
+        yield _single(
+            Exclusion(nodes, nodes, None, 'required-trait', trait=trait), hosts
+        )
     # Suffixed groups are ignored: another provider of the tree may serve them.
     for trait in sorted(group.forbidden_traits if group.resources else ()):
         nodes = hosts.root_with(trait)
-        yield Exclusion(nodes, nodes, None, 'forbidden-trait', trait=trait)
+        yield _single(
+            Exclusion(nodes, nodes, None, 'forbidden-trait', trait=trait),
+            hosts,
+        )
+
+
+def _single(each: Exclusion, hosts: 'HostSets') -> _Part:
+    """Return a part with one reason."""
+    return _Part(
+        [(each.nodes, each.wanted)],
+        hosts.sets[each.nodes],
+        hosts.sets[each.wanted],
+        lambda: [each],
+        each.is_dropped,
+    )
+
+
+def _of_groups(
+    name: str,
+    constraint: LazyForbid,
+    groups: tuple[_Aggregates, ...],
+    hosts: 'HostSets',
+) -> _Part:
+    """Return a part with hundreds of reasons, made when they are needed."""
+    nodes, wanted, members = hosts.members_of_all(groups)
+
+    def make() -> Iterator[Exclusion]:
+        for part, (uuids, found) in zip(
+            constraint.parts, members, strict=True
+        ):
+            kind = Conclusion(name, part).kind
+            yield Exclusion(*found, name, kind, str(part.cause), uuids)
+
+    return _Part([found for _, found in members], nodes, wanted, make)
 
 
 def _concluded(
@@ -171,8 +253,10 @@ class HostSets:
         self._uuids = frozenset(each.uuid for each in snapshot.index)
         nova, providers = snapshot.index.aggregates_of, self.index.providers
         # Whether it does not matter whose members count.
+        nowhere = frozenset[str]()
         self.agree = all(
-            nova.get(host, frozenset())
+            nova.get(host, nowhere) == providers[node].aggregates
+            or nova.get(host, nowhere)
             == providers[node].aggregates & self._uuids
             for host, node in self.index.hosts
         )
@@ -182,6 +266,9 @@ class HostSets:
         # By identity; the aggregates are kept, so that it stays theirs.
         self._known: dict[
             int, tuple[_Aggregates, frozenset[str], tuple[int, int]]
+        ] = {}
+        self._known_groups: dict[
+            int, tuple[tuple[_Aggregates, ...], _Members]
         ] = {}
         self._without: dict[str, int] = {}
 
@@ -259,6 +346,19 @@ class HostSets:
             self._known[key] = aggregates, uuids, self.members(uuids)
         _, uuids, nodes = self._known[key]
         return uuids, nodes
+
+    def members_of_all(self, groups: tuple[_Aggregates, ...]) -> _Members:
+        """Return the nodes in any of groups of aggregates, and in each."""
+        key = id(groups)
+        if key not in self._known_groups:
+            each = [self.members_of(one) for one in groups]
+            by_placement = by_nova = 0
+            for _, (nodes, wanted) in each:
+                by_placement |= self.sets[nodes]
+                by_nova |= self.sets[wanted]
+            self._known_groups[key] = groups, (by_placement, by_nova, each)
+        _, members = self._known_groups[key]
+        return members
 
     def members_in_nova(self, uuids: frozenset[str]) -> int:
         """Return the nodes in at least one of some aggregates, by Nova."""

@@ -30,6 +30,9 @@ class Usage:
     def __add__(self, other: 'Usage') -> 'Usage':
         return Usage(free=self.free + other.free, used=self.used + other.used)
 
+    def __mul__(self, times: int) -> 'Usage':
+        return Usage(free=self.free * times, used=self.used * times)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lock:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Summarizes aggregates, hosts and capacity behind each lock."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 import dataclasses
 
 from isolate_aggregates.aggregates import Lock
@@ -41,7 +42,7 @@ def overview(
     return tuple(_overview(lock, by_host, unusable) for lock in locks)
 
 
-def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, Usage]]:
+def usage_by_host(snapshot: Snapshot) -> dict[str, Mapping[str, Usage]]:
     """Return the usage of each host's provider trees, by resource class.
 
     :returns: The usage by name of the compute service. Services without a
@@ -50,14 +51,27 @@ def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, Usage]]:
     """
     unusable = snapshot.down_hosts | snapshot.disabled_hosts
     hosts: dict[str, str] = {}
-    by_host: dict[str, dict[str, Usage]] = {}
+    by_host: dict[str, Mapping[str, Usage]] = {}
+    # Most providers have the same inventories, which are the same object.
+    alike: dict[Hashable, Mapping[str, Usage]] = {}
     for provider in snapshot.providers:
         # Parents come before their children.
         host = provider.host or hosts.get(provider.parent or '')
         if host:
             hosts[provider.uuid] = host
-            usage = _of_provider(provider, is_usable=host not in unusable)
-            _add(by_host.setdefault(host, {}), usage)
+            is_usable = host not in unusable
+            key = (
+                id(provider.inventories),
+                tuple(provider.usages.items()),
+                is_usable,
+            )
+            if key not in alike:
+                alike[key] = _of_provider(provider, is_usable)
+            by_host[host] = (
+                _summed([(by_host[host], 1), (alike[key], 1)])
+                if host in by_host
+                else alike[key]
+            )
     return by_host
 
 
@@ -69,9 +83,10 @@ def _overview(
     hosts: frozenset[str] = frozenset().union(
         *(aggregate.hosts for aggregate in lock.aggregates)
     )
-    together: dict[str, Usage] = {}
-    for host in hosts:
-        _add(together, by_host.get(host, {}))
+    usages = [by_host[host] for host in hosts if host in by_host]
+    counts = Counter(map(id, usages))
+    different = {id(usage): usage for usage in usages}
+    together = _summed((different[one], n) for one, n in counts.items())
     return LockOverview(
         lock,
         tuple(sorted(hosts)),
@@ -89,7 +104,13 @@ def _of_provider(provider: Provider, is_usable: bool) -> dict[str, Usage]:
     return found
 
 
-def _add(together: dict[str, Usage], more: Mapping[str, Usage]) -> None:
-    for resource_class, usage in more.items():
-        before = together.get(resource_class, Usage(free=0, used=0))
-        together[resource_class] = before + usage
+def _summed(
+    usages: Iterable[tuple[Mapping[str, Usage], int]],
+) -> dict[str, Usage]:
+    """Return the sum of usages, each with how often it counts."""
+    summed: dict[str, Usage] = {}
+    for usage, times in usages:
+        for resource_class, one in usage.items():
+            before = summed.get(resource_class, Usage(free=0, used=0))
+            summed[resource_class] = before + one * times
+    return summed

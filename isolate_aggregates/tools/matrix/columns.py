@@ -117,18 +117,14 @@ def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
 
     :param locks: The locks that the matrix was computed with.
     """
-    columns = [
-        _of_groups(
-            matrix,
-            lock.name,
-            [
-                place
-                for place, group in enumerate(matrix.groups)
-                if any(a.uuid in group.aggregates for a in lock.aggregates)
-            ],
-        )
-        for lock in locks
-    ]
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(matrix.groups):
+        for uuid in group.aggregates:
+            places.setdefault(uuid, []).append(place)
+    columns = []
+    for lock in locks:
+        some = {p for a in lock.aggregates for p in places.get(a.uuid, ())}
+        columns.append(_of_groups(matrix, lock.name, sorted(some)))
     locked = {place for column in columns for place in column.groups}
     rest = [p for p in range(len(matrix.groups)) if p not in locked]
     return [*columns, _of_groups(matrix, UNLOCKED, rest)] if rest else columns

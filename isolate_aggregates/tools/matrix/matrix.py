@@ -33,6 +33,7 @@ from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.provider import nodes_by_host
 from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.simulator.index import ProviderSet
 
 
 class Objection(NamedTuple):
@@ -156,9 +157,10 @@ def matrix(
     ]
     for lock in locks:
         hosts.members_in_nova(frozenset(a.uuid for a in lock.aggregates))
+    nodes = nodes_by_host(snapshot.providers)
     names = {
         node.uuid: host if len(some) == 1 else f'{host} ({node.name})'
-        for host, some in nodes_by_host(snapshot.providers).items()
+        for host, some in nodes.items()
         for node in some
     }
     table = _Table(hosts, names)
@@ -167,16 +169,16 @@ def matrix(
         tuple(
             Row(
                 request,
-                table.places(some.exclusions),
-                table.places(some.unenforced),
+                table.places(some.nodes),
+                table.places(some.unenforced_nodes),
                 functools.partial(table.cells, some.exclusions),
                 functools.partial(table.cells, some.unenforced),
             )
             for request, some in exclusions
         ),
         {
-            host: tuple(names[node.uuid] for node in nodes)
-            for host, nodes in nodes_by_host(snapshot.providers).items()
+            host: tuple([names[node.uuid] for node in some])
+            for host, some in nodes.items()
         },
     )
 
@@ -206,30 +208,39 @@ class _Table:
             alike.setdefault(tuple(numbers), []).append(node)
         groups = sorted(
             (
-                (_group(hosts, nodes, names), numbers)
+                (_group(hosts, nodes, names), nodes[0], numbers)
                 for numbers, nodes in alike.items()
             ),
             key=lambda each: each[0].hosts,
         )
-        self.groups = tuple(group for group, _ in groups)
+        self.groups = tuple(group for group, *_ in groups)
+        self._index = hosts.index
+        # By a node of each group, which stands for the others.
+        self._place_of = {
+            node: place for place, (_, node, _) in enumerate(groups)
+        }
+        self._first_nodes = hosts.index.set_of(self._place_of)
         self._marked: dict[int, list[int]] = {}
-        for place, (_, marked_by) in enumerate(groups):
+        for place, (*_, marked_by) in enumerate(groups):
             for number in marked_by:
                 self._marked.setdefault(number, []).append(place)
         # Most requests have the same.
         self._places: dict[int, Sequence[int]] = {}
+        self._known: dict[ProviderSet, Set[int]] = {}
         self._named: dict[tuple[int, frozenset[str]], tuple[str, ...]] = {}
         self._merged = functools.cache(_of_traits)
 
-    def places(self, exclusions: Iterable[Exclusion]) -> Set[int]:
-        """Return the places of the groups that something excludes."""
-        numbers = {each.nodes for each in exclusions}
-        return frozenset[int]().union(*map(self._places_of, numbers))
+    def places(self, nodes: ProviderSet) -> Set[int]:
+        """Return the places of groups, all nodes of which are in a set."""
+        if nodes not in self._known:
+            some = self._index.members(nodes & self._first_nodes)
+            self._known[nodes] = frozenset(self._place_of[n] for n in some)
+        return self._known[nodes]
 
-    def cells(self, exclusions: Iterable[Exclusion]) -> Cells:
+    def cells(self, exclusions: Callable[[], Iterable[Exclusion]]) -> Cells:
         """Return the objections of a request for each group."""
         cells: dict[int, list[Exclusion]] = {}
-        for each in exclusions:
+        for each in exclusions():
             for place in self._places_of(each.nodes):
                 cells.setdefault(place, []).append(each)
         return tuple(

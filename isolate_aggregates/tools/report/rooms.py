@@ -6,7 +6,7 @@ import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools.capacity import Packing
-from isolate_aggregates.tools.cloud.snapshot import Snapshot, provider_index
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.matrix.matrix import Matrix, Row
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.placement.provider import nodes_by_host
@@ -36,8 +36,8 @@ def rooms(snapshot: Snapshot, matrix: Matrix) -> Rooms | None:
     Whether a request may use a host is not considered. Without any usage the
     occupancy is not known, and what hosts share has no number for each.
     """
-    if provider_index(snapshot).sharing or not any(
-        p.usages for p in snapshot.providers
+    if not any(p.usages for p in snapshot.providers) or any(
+        p.is_sharing for p in snapshot.providers
     ):
         return None
     hosts = [host for group in matrix.groups for host in group.hosts]
