@@ -237,8 +237,8 @@ class LazyForbid(Constraint):
     :param uuids: The uuids of all the aggregates.
     :param make: Returns the constraints, one for each cause.
     :param groups: The aggregates of each of them, in the same order; None if
-        they are not known before. What is computed of them is kept for others
-        with the same object.
+        they are not known before. With the same object, constraints are the
+        same but for the names of flavor and image.
     """
 
     uuids: frozenset[str]

@@ -13,6 +13,7 @@ and `Filtering hosts by isolating aggregates
 
 from collections.abc import Iterator
 import dataclasses
+import functools
 from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
@@ -22,6 +23,9 @@ from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.text import lacking, named
+
+# The size of the cache; each request lacks the keys to most locks.
+_MOST = 2**12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +73,7 @@ class IsolateAggregates(RequestFilter):
         self, locks: Closed, keys: set[str], without: str
     ) -> Iterator[Forbid]:
         for group in locks.groups:
-            missing = [
-                key.removeprefix(TRAIT_PREFIX) for key in group.keys - keys
-            ]
-            traits = named('trait', missing, most=None)
+            traits = _named(group.keys - keys)
             yield Forbid(
                 group.aggregates,
                 Cause(
@@ -88,3 +89,10 @@ class IsolateAggregates(RequestFilter):
                 members.setdefault(key, []).extend(group.aggregates)
         for key, same in sorted(members.items()):
             yield Lock(TRAIT_PREFIX, key, tuple(same))
+
+
+@functools.lru_cache(_MOST)
+def _named(keys: frozenset[str]) -> str:
+    """Return the traits of metadata keys, all of them."""
+    traits = (key.removeprefix(TRAIT_PREFIX) for key in keys)
+    return named('trait', traits, most=None)

@@ -5,7 +5,14 @@ What counts is what the cloud answers with every host empty: a host that
 Placement offers then, and no host filter of Nova drops, is not excluded.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import NamedTuple
 
 from isolate_aggregates.aggregates import Aggregate
@@ -76,12 +83,15 @@ class _Part(NamedTuple):
     :param nodes: All nodes that it excludes.
     :param wanted: The same by Nova's members of aggregates.
     :param make: Returns the exclusions, one for each reason.
+    :param key: With equal keys and causes, they are equal.
     """
 
     numbers: Sequence[tuple[int, int]]
     nodes: ProviderSet
     wanted: ProviderSet
     make: Callable[[], Iterable[Exclusion]]
+    key: Hashable
+    cause: str = ''
     is_dropped: bool = False
 
 
@@ -112,6 +122,20 @@ class Excluded:
                 for _, number in part.numbers:
                     hosts.number(hosts.sets[number] & offered)
         hosts.number(self._rest)
+
+    def likeness(self, flavor: str, image: str) -> Hashable:
+        """Return a key; with equal keys, only texts of the flavor differ.
+
+        :param flavor: How causes name the flavor.
+        :param image: The name of the image; empty if there is none.
+        """
+        return (
+            self._offered,
+            tuple(image.split(flavor)),
+            tuple(
+                (each.key, *each.cause.split(flavor)) for each in self._parts
+            ),
+        )
 
     def exclusions(self) -> Iterator[Exclusion]:
         """Yield the hosts that it may not use, for each reason."""
@@ -191,6 +215,8 @@ def _single(each: Exclusion, hosts: 'HostSets') -> _Part:
         hosts.sets[each.nodes],
         hosts.sets[each.wanted],
         lambda: [each],
+        each._replace(cause=''),
+        each.cause,
         each.is_dropped,
     )
 
@@ -211,7 +237,8 @@ def _of_groups(
             kind = Conclusion(name, part).kind
             yield Exclusion(*found, name, kind, str(part.cause), uuids)
 
-    return _Part([found for _, found in members], nodes, wanted, make)
+    numbers = [found for _, found in members]
+    return _Part(numbers, nodes, wanted, make, (name, id(groups)))
 
 
 def _concluded(

@@ -8,6 +8,7 @@ that are in the same ones are a group.
 
 from collections.abc import (
     Callable,
+    Hashable,
     Iterable,
     Iterator,
     Mapping,
@@ -97,6 +98,18 @@ class Row:
     # There may be many, and a table shows none of them.
     _objections: Callable[[], Cells] = dataclasses.field(repr=False)
     _unenforced: Callable[[], Cells] = dataclasses.field(repr=False)
+    _likeness: Callable[[str, str], Hashable] = dataclasses.field(repr=False)
+
+    @property
+    def flavor(self) -> str:
+        """How causes name the flavor."""
+        return f'flavor {self.request.flavor.name}'
+
+    @property
+    def likeness(self) -> Hashable:
+        """A key; objections with equal ones differ only in the flavor."""
+        image = self.request.image
+        return self._likeness(self.flavor, image.name if image else '')
 
     @lazy_property
     def objections(self) -> Cells:
@@ -173,6 +186,7 @@ def matrix(
                 table.places(some.unenforced_nodes),
                 functools.partial(table.cells, some.exclusions),
                 functools.partial(table.cells, some.unenforced),
+                some.likeness,
             )
             for request, some in exclusions
         ),

@@ -52,7 +52,15 @@ def cells(
     shared_lines: _Numbers[tuple[int, ...]] = _Numbers()
     terms: _Numbers[tuple[int, ...]] = _Numbers()
 
+    known_lines: dict[Hashable, int] = {}
+
     def line(row: Row) -> int:
+        likeness = row.likeness
+        if likeness not in known_lines:
+            known_lines[likeness] = line_of(row)
+        return known_lines[likeness]
+
+    def line_of(row: Row) -> int:
         # In the order in which a group has its objections.
         places: dict[tuple[int, Objection], list[int]] = {}
         for place, objections in enumerate(row.objections):
@@ -147,8 +155,7 @@ def _runs(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def _reason(row: Row, objection: Objection) -> _Reason:
-    flavor = f'flavor {row.request.flavor.name}'
-    parts = tuple(objection.cause.split(flavor))
+    parts = tuple(objection.cause.split(row.flavor))
     return objection.filter_name, parts, objection.aggregates
 
 
