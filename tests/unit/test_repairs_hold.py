@@ -345,3 +345,37 @@ def check_explained(cloud, asker, repair):
         rest = tuple(c for c in repair.commands if c not in part)
         without = after(cloud, [Repair(rest)])
         assert not hosts_of(without, ['p1'], in_use=True)[asker]
+
+
+def left(cloud):
+    """Return the cloud after its first host has left all aggregates."""
+    first, *others = cloud.snapshot.providers
+    first = dataclasses.replace(first, aggregates=frozenset())
+    return dataclasses.replace(
+        cloud,
+        snapshot=dataclasses.replace(
+            cloud.snapshot, providers=(first, *others)
+        ),
+    )
+
+
+@pytest.mark.parametrize('number', range(CLOUDS))
+def test_offers_after_a_change_are_those_of_the_changed_cloud(number):
+    cloud = random_cloud(number)
+    known = Offers(cloud.snapshot)
+    pipeline = Pipeline((*cloud.running, *cloud.mirrors))
+    for change in (lambda one: one, left, synced, synced):
+        cloud = change(cloud)
+        questions = Questions(cloud.snapshot, pipeline, cloud.requests)
+        known = Offers(cloud.snapshot, before=known)
+        asked = [
+            questions.of(flavor, image, project)
+            for flavor in cloud.snapshot.flavors
+            for image in (None, *cloud.snapshot.images)
+            for project in PROJECTS
+        ]
+        offers = Offers(cloud.snapshot)
+        assert [*map(known.hosts, asked)] == [*map(offers.hosts, asked)]
+    # As is taken for granted of the cloud after sync.
+    copied = dataclasses.replace(cloud.snapshot)
+    assert not outcome.planned(copied, Pipeline(cloud.filters)).pending

@@ -19,7 +19,6 @@ from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Alteration, Change
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.simulator.index import ProviderSet
 
 
@@ -80,18 +79,7 @@ def is_local(
         return old is new
     was, now = old.destination, new.destination
     return was.required_aggregates == now.required_aggregates and not any(
-        traits & _traits(query) for query in new.queries
-    )
-
-
-def _traits(query: ResourceRequest) -> frozenset[str]:
-    """Return the traits that a query names."""
-    return frozenset[str]().union(
-        query.all_required_traits,
-        query.root_required,
-        query.root_forbidden,
-        *(group.forbidden_traits for group in query.groups.values()),
-        *(some for g in query.groups.values() for some in g.any_traits),
+        traits & query.traits for query in new.queries
     )
 
 

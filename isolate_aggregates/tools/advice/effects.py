@@ -6,7 +6,7 @@ compared. This is done for the cloud as it is, and for the cloud as it will be
 after ``sync``: a repair may open what ``sync`` completes only later.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 
@@ -154,7 +154,8 @@ class Effects:
     ) -> Mapping[Commands, Comparison]:
         """Return comparisons; none if something else has changed too."""
         before, after = self.snapshot, repairs.after
-        worlds = self._everywhere, self._worlds(after)
+        worlds = [self._everywhere]
+        worlds.append(self._worlds(after, None, *worlds))
         shares = [
             at_once.Shares(repairs.hosts, *each)
             for each in zip(*worlds, strict=True)
@@ -246,44 +247,32 @@ class Effects:
     def _questions(self) -> Questions:
         return Questions(self.snapshot, self.pipeline, self._requests)
 
-    def offers(
-        self, snapshot: Snapshot, known: Iterable[Offers] = ()
-    ) -> Offers:
-        """Return the offers of the cloud, or of it after a change.
-
-        :param known: Others, of which one may be the same.
-        """
-        # Few changes change anything in Placement, and some are sync alone.
-        some = itertools.chain(known, self._everywhere)
-        return next((one for one in some if one.is_of(snapshot)), None) or (
-            Offers(snapshot)
-        )
+    def offers(self, snapshot: Snapshot) -> Offers:
+        """Return the offers of the cloud, or of it after a change."""
+        return _offers(snapshot, *self._everywhere)
 
     @lazy_property
     def _everywhere(self) -> '_Worlds':
-        complete = scope.completed(self.snapshot, self.snapshot.index.by_host)
-        later = outcome.synced(complete, self.filters)
-        first = Offers(self.snapshot)
-        return first, first if first.is_of(later) else Offers(later)
+        return self._worlds(self.snapshot, None, ())
 
     def _worlds(
         self,
         snapshot: Snapshot,
-        hosts: frozenset[str] | None = None,
-        known: Iterable[Offers] = (),
+        hosts: frozenset[str] | None,
+        before: Sequence[Offers],
     ) -> '_Worlds':
         """Return a cloud as it is and after sync.
 
         :param hosts: The hosts that matter; None for all.
-        :param known: Others with these hosts, of which some may be the same.
+        :param before: The same with these hosts before a change, if known.
         """
         complete = scope.completed(snapshot, self.snapshot.index.by_host)
         if hosts is not None:
             snapshot = scope.among(snapshot, hosts)
             complete = scope.among(complete, hosts)
-        first = self.offers(snapshot, known)
+        first = _offers(snapshot, *before)
         later = outcome.synced(complete, self.filters)
-        return first, self.offers(later, (first, *known))
+        return first, _offers(later, *before[::-1], first)
 
     def _compare(self, todo: Commands) -> Comparison:
         gains: dict[Asker, _Hosts] = {}
@@ -315,10 +304,10 @@ class Effects:
         hosts = scope.affected(self.snapshot, after)
         if hosts is None or self._everywhere[1].is_of(after):
             hosts = None
-            old_worlds, new_worlds = self._everywhere, self._worlds(after)
+            old_worlds = self._everywhere
         else:
-            old_worlds = self._worlds(self.snapshot, hosts)
-            new_worlds = self._worlds(after, hosts, old_worlds)
+            old_worlds = self._worlds(self.snapshot, hosts, ())
+        new_worlds = self._worlds(after, hosts, old_worlds)
         # Most servers use the same.
         moved: dict[object, tuple[_Hosts, ...]] = {}
         for asker, was, now in self._affected_servers(after):
@@ -396,6 +385,16 @@ class Effects:
             ),
             self.pipeline,
         )
+
+
+def _offers(snapshot: Snapshot, *known: Offers) -> Offers:
+    """Return what a cloud offers, which may be known.
+
+    :param known: The offers of the cloud before a change, and of others.
+    """
+    # Few changes change anything in Placement, and some are sync alone.
+    same = next((one for one in known if one.is_of(snapshot)), None)
+    return same or Offers(snapshot, before=known[0] if known else None)
 
 
 def _moved(

@@ -3,10 +3,10 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Set
 import dataclasses
-import itertools
 from typing import Any
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.tools.answers.deciding import Question
@@ -17,7 +17,11 @@ from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.request.constraints import Objection
 from isolate_aggregates.tools.simulator import Simulator
-from isolate_aggregates.tools.simulator.index import ProviderIndex, ProviderSet
+from isolate_aggregates.tools.simulator.index import (
+    Moved,
+    ProviderIndex,
+    ProviderSet,
+)
 
 # The most kinds of aggregates that are looked at together.
 _BLOCK = 30
@@ -27,24 +31,68 @@ class Offers:
     """The hosts that Placement offers.
 
     :param in_use: Whether what is in use counts, or all hosts are empty.
+    :param before: The offers of the cloud before a change, of which those are
+        taken over that it does not affect; with the same ``in_use``.
     """
 
-    def __init__(self, snapshot: Snapshot, in_use: bool = False) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        in_use: bool = False,
+        before: 'Offers | None' = None,
+    ) -> None:
         self._of = _offered_by(snapshot)
+        moved: Moved | None = None
+        if before:
+            index, moved = before.index.after(snapshot.providers)
+        elif in_use:
+            index = provider_index(snapshot)
+        else:
+            index = ProviderIndex(snapshot.providers, in_use=False)
         self._simulator = Simulator(
-            provider_index(snapshot)
-            if in_use
-            else ProviderIndex(snapshot.providers, in_use=False),
-            snapshot.traits,
-            snapshot.resource_classes,
+            index, snapshot.traits, snapshot.resource_classes
         )
         # By the query without its aggregates.
-        self._found: dict[Hashable, ProviderSet | None] = {}
+        self._found: dict[
+            Hashable, tuple[ResourceRequest, ProviderSet | None]
+        ] = {}
         # By identity; the questions are kept, so that it stays theirs.
         self._usable: dict[int, tuple[Question, ProviderSet]] = {}
         self._known_nodes: dict[frozenset[str], ProviderSet] = {}
         self._known_members: dict[frozenset[str], ProviderSet] = {}
-        self._aggregates = snapshot.aggregates
+        # The same by identity: these sets can be large.
+        self._members_by_id: dict[int, tuple[frozenset[str], ProviderSet]] = {}
+        self._kinds: _Kinds = (
+            before._kinds
+            if before and before._kinds.aggregates is snapshot.aggregates
+            else _Kinds(snapshot.aggregates)
+        )
+        self._members_of_kind: dict[frozenset[str], ProviderSet] = {}
+        if before and moved:
+            self._take_over(before, moved)
+
+    def _take_over(self, before: 'Offers', moved: Moved) -> None:
+        """Take over what a change does not affect."""
+        self._members_of_kind = {
+            uuids: members
+            for uuids, members in before._members_of_kind.items()
+            if uuids.isdisjoint(moved.aggregates)
+        }
+        *_, classes_before = before._of
+        *_, classes = self._of
+        shares = before.index.sharing or self.index.sharing
+        if classes != classes_before or shares:
+            return
+        traits = moved.traits | (before.traits ^ self.traits)
+        self._found = {
+            key: (query, nodes)
+            for key, (query, nodes) in before._found.items()
+            if traits.isdisjoint(query.traits)
+            and not any(
+                group.aggregates or group.forbidden_aggregates
+                for group in query.groups.values()
+            )
+        }
 
     @property
     def index(self) -> ProviderIndex:
@@ -122,8 +170,8 @@ class Offers:
             allowed, rest = self._apart(query)
             key = tuple(rest.to_queryparams())
             if key not in self._found:
-                self._found[key] = self._offered(rest)
-            offered = self._found[key]
+                self._found[key] = rest, self._offered(rest)
+            _, offered = self._found[key]
             if offered is None:
                 return 0
             nodes |= offered & allowed
@@ -157,7 +205,7 @@ class Offers:
         allowed = self.index.nodes
         without: dict[str, Any] = {}
         outside = self._members_of(group.forbidden_aggregates)
-        if not outside & (self.index.sharing | ~self.index.roots):
+        if not outside & self._not_whole:
             allowed &= ~outside
             without['forbidden_aggregates'] = frozenset[str]()
         inside = [self._members_of(one) for one in group.aggregates]
@@ -172,45 +220,28 @@ class Offers:
             query, groups={**query.groups, '': alone}
         )
 
+    @lazy_property
+    def _not_whole(self) -> ProviderSet:
+        """The providers that do not stand for their tree alone."""
+        return self.index.sharing | self.index.everyone & ~self.index.roots
+
     def _members_of(self, aggregates: Set[str]) -> ProviderSet:
         """Return the members of at least one of some aggregates."""
         uuids = frozenset(aggregates)
-        if uuids not in self._known_members:
-            members, known = 0, []
-            for whole, *parts in self._alike:
-                # Mostly all of a block are among them.
-                for alike, more in [whole] if whole[0] <= uuids else parts:
-                    if alike <= uuids:
-                        members |= more
-                        known.append(alike)
-            if sum(map(len, known)) < len(uuids):
-                rest = uuids.difference(*known)
-                members |= self.index.in_any_aggregate(rest)
-            self._known_members[uuids] = members
-        return self._known_members[uuids]
+        if id(uuids) not in self._members_by_id:
+            if uuids not in self._known_members:
+                self._known_members[uuids] = self._united(uuids)
+            self._members_by_id[id(uuids)] = uuids, self._known_members[uuids]
+        _, members = self._members_by_id[id(uuids)]
+        return members
 
-    @lazy_property
-    def _alike(self) -> list[list[tuple[frozenset[str], ProviderSet]]]:
-        """The aggregates with equal metadata, with their members.
-
-        Filters decide about them together. They are in blocks, of which the
-        first part is the whole of the others.
-        """
-        alike: dict[Hashable, list[str]] = {}
-        for each in self._aggregates:
-            key = frozenset(each.metadata.items())
-            alike.setdefault(key, []).append(each.uuid)
-        blocks = []
-        kinds = [*alike.values()]
-        for start in range(0, len(kinds), _BLOCK):
-            some = kinds[start : start + _BLOCK]
-            blocks.append(
-                [
-                    (frozenset(uuids), self.index.in_any_aggregate(uuids))
-                    for uuids in ([*itertools.chain(*some)], *some)
-                ]
-            )
-        return blocks
+    def _united(self, uuids: frozenset[str]) -> ProviderSet:
+        members, known = 0, self._members_of_kind
+        for kind in self._kinds.of(uuids):
+            if kind not in known:
+                known[kind] = self.index.in_any_aggregate(kind)
+            members |= known[kind]
+        return members
 
     def relevant(self, query: ResourceRequest) -> ResourceRequest:
         """Return a query without forbidden aggregates that nothing is in.
@@ -237,7 +268,52 @@ class Offers:
         )
 
 
-def _offered_by(snapshot: Snapshot) -> object:
+class _Kinds:
+    """The aggregates with equal metadata: filters decide about them together.
+
+    They are in blocks, as mostly all of a block are among some aggregates.
+    """
+
+    def __init__(self, aggregates: tuple[Aggregate, ...]) -> None:
+        self.aggregates = aggregates
+        # By identity; the sets are kept, so that it stays theirs.
+        self._known: dict[int, tuple[frozenset[str], list[frozenset[str]]]]
+        self._known = {}
+
+    def of(self, uuids: frozenset[str]) -> list[frozenset[str]]:
+        """Return sets of aggregates, which together are some aggregates."""
+        if id(uuids) not in self._known:
+            self._known[id(uuids)] = uuids, self._divided(uuids)
+        _, kinds = self._known[id(uuids)]
+        return kinds
+
+    def _divided(self, uuids: frozenset[str]) -> list[frozenset[str]]:
+        found = [
+            kind
+            for whole, *kinds in self._blocks
+            for kind in ([whole] if whole <= uuids else kinds)
+            if kind <= uuids
+        ]
+        if sum(map(len, found)) < len(uuids):
+            found.append(uuids.difference(*found))
+        return found
+
+    @lazy_property
+    def _blocks(self) -> list[list[frozenset[str]]]:
+        """The kinds in blocks, after the whole of each."""
+        alike: dict[Hashable, list[str]] = {}
+        for each in self.aggregates:
+            key = frozenset(each.metadata.items())
+            alike.setdefault(key, []).append(each.uuid)
+        kinds = [frozenset(uuids) for uuids in alike.values()]
+        return [
+            [frozenset[str]().union(*some), *some]
+            for start in range(0, len(kinds), _BLOCK)
+            for some in [kinds[start : start + _BLOCK]]
+        ]
+
+
+def _offered_by(snapshot: Snapshot) -> tuple[Any, ...]:
     return snapshot.providers, snapshot.traits, snapshot.resource_classes
 
 

@@ -159,6 +159,23 @@ class ResourceRequest:
             *(group.required_traits for group in self.groups.values())
         )
 
+    @property
+    def traits(self) -> frozenset[str]:
+        """All traits that it names, also those that it forbids."""
+        return frozenset().union(
+            self.root_required,
+            self.root_forbidden,
+            *(
+                some
+                for group in self.groups.values()
+                for some in (
+                    group.required_traits,
+                    group.forbidden_traits,
+                    *group.any_traits,
+                )
+            ),
+        )
+
     def to_queryparams(self) -> list[Param]:
         """Return the query parameters, sorted."""
         params: list[Param] = []

@@ -9,9 +9,12 @@ computed once, when the index is built.
 
 import bisect
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, KeysView
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
+import copy
+import dataclasses
 import functools
 import itertools
+from typing import NamedTuple
 
 import os_traits
 
@@ -24,6 +27,13 @@ ProviderSet = int
 _IN, _OUT = b'1'[0], b'0'
 # Translates binary digits to one byte per bit, 0 or 1.
 _TRUTH = bytes.maketrans(b'01', b'\x00\x01')
+
+
+class Moved(NamedTuple):
+    """The traits and aggregates of which providers have changed."""
+
+    traits: frozenset[str]
+    aggregates: frozenset[str]
 
 
 class ProviderIndex:
@@ -70,11 +80,54 @@ class ProviderIndex:
             ),
         )
         self.stocks = self._stocks()
+        self._share()
+
+    def _share(self) -> None:
         self.sharing = self.with_trait(os_traits.MISC_SHARES_VIA_AGGREGATE)
         self.anchors_of = {
             number: self._anchors_of(number)
             for number in self.members(self.sharing)
         }
+
+    def after(
+        self, providers: Iterable[Provider]
+    ) -> tuple['ProviderIndex', 'Moved | None']:
+        """Return the index of the providers after a change, and what moved.
+
+        If only traits and aggregates have changed, the rest is taken over;
+        otherwise, it is not known what moved.
+        """
+        index = copy.copy(self)
+        index.providers = tuple(providers)
+        changed = [
+            (number, was, now)
+            for number, (was, now) in enumerate(
+                zip(self.providers, index.providers, strict=False)
+            )
+            if was is not now
+        ]
+        if len(index.providers) != self.size or not all(
+            _is_same(was, now) for _, was, now in changed
+        ):
+            return ProviderIndex(index.providers, self.in_use), None
+        traits: dict[str, list[int]] = defaultdict(list)
+        aggregates: dict[str, list[int]] = defaultdict(list)
+        for number, was, now in changed:
+            for trait in was.traits ^ now.traits:
+                traits[trait].append(number)
+            for uuid in was.aggregates ^ now.aggregates:
+                aggregates[uuid].append(number)
+        holders = self._with_trait | {
+            trait: self.with_trait(trait) ^ self.set_of(numbers)
+            for trait, numbers in traits.items()
+        }
+        index._with_trait = {
+            trait: members for trait, members in holders.items() if members
+        }
+        index._in_aggregate = self._in_aggregate.after(aggregates)
+        index._share()
+        vars(index).pop('summaries', None)
+        return index, Moved(frozenset(traits), frozenset(aggregates))
 
     @lazy_property
     def hosts(self) -> list[tuple[str, int]]:
@@ -262,6 +315,20 @@ class Groups:
         for key in self._large:
             del self._small[key]
 
+    def after(self, moved: Mapping[str, Iterable[int]]) -> 'Groups':
+        """Return the sets after some numbers have left or joined them."""
+        groups = copy.copy(self)
+        groups._small, groups._large = self._small.copy(), self._large.copy()
+        for key, numbers in moved.items():
+            if key in self._large:
+                groups._large[key] ^= self._index.set_of(numbers)
+                continue
+            small = set(self._small.get(key, ())).symmetric_difference(numbers)
+            groups._small[key] = sorted(small)
+            if len(small) >= self._index.size >> 9:
+                groups._large[key] = self._index.set_of(groups._small.pop(key))
+        return groups
+
     def any_of(self, keys: Iterable[str]) -> ProviderSet:
         """Return the members of at least one of some sets."""
         numbers: list[int] = []
@@ -332,6 +399,13 @@ class Stock:
             if in_steps and smallest <= amount <= largest:
                 accepting |= providers
         return accepting
+
+
+def _is_same(was: Provider, now: Provider) -> bool:
+    """Return whether a provider differs in traits and aggregates at most."""
+    return now == dataclasses.replace(
+        was, traits=now.traits, aggregates=now.aggregates
+    )
 
 
 def _bits(number: int) -> Iterator[int]:
