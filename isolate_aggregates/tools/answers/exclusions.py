@@ -13,6 +13,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+import functools
+import operator
 from typing import NamedTuple
 
 from isolate_aggregates.aggregates import Aggregate
@@ -231,8 +233,9 @@ def _of_groups(
     nodes, wanted, members = hosts.members_of_all(groups)
 
     def make() -> Iterator[Exclusion]:
+        # Not the parts, which are kept: there may be hundreds of thousands.
         for part, (uuids, found) in zip(
-            constraint.parts, members, strict=True
+            constraint.make(), members, strict=True
         ):
             kind = Conclusion(name, part).kind
             yield Exclusion(*found, name, kind, str(part.cause), uuids)
@@ -379,13 +382,18 @@ class HostSets:
         key = id(groups)
         if key not in self._known_groups:
             each = [self.members_of(one) for one in groups]
-            by_placement = by_nova = 0
-            for _, (nodes, wanted) in each:
-                by_placement |= self.sets[nodes]
-                by_nova |= self.sets[wanted]
-            self._known_groups[key] = groups, (by_placement, by_nova, each)
+            nodes = {of_placement for _, (of_placement, _) in each}
+            wanted = {of_nova for _, (_, of_nova) in each}
+            found = self._union(nodes)
+            by_nova = found if wanted == nodes else self._union(wanted)
+            self._known_groups[key] = groups, (found, by_nova, each)
         _, members = self._known_groups[key]
         return members
+
+    def _union(self, numbers: Iterable[int]) -> ProviderSet:
+        return functools.reduce(
+            operator.or_, map(self.sets.__getitem__, numbers), 0
+        )
 
     def members_in_nova(self, uuids: frozenset[str]) -> int:
         """Return the nodes in at least one of some aggregates, by Nova."""

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers.exclusions import (
     Exclusion,
@@ -95,7 +94,7 @@ class Row:
     request: Request
     closed: Set[int]
     unenforced_at: Set[int]
-    # There may be many, and a table shows none of them.
+    # There may be many; a table shows none of them, and nothing keeps them.
     _objections: Callable[[], Cells] = dataclasses.field(repr=False)
     _unenforced: Callable[[], Cells] = dataclasses.field(repr=False)
     _likeness: Callable[[str, str], Hashable] = dataclasses.field(repr=False)
@@ -111,12 +110,12 @@ class Row:
         image = self.request.image
         return self._likeness(self.flavor, image.name if image else '')
 
-    @lazy_property
+    @property
     def objections(self) -> Cells:
         """The objections for each group of hosts, in their order."""
         return self._objections()
 
-    @lazy_property
+    @property
     def unenforced(self) -> Cells:
         """In the same way, what is not enforced; empty if nothing is."""
         return self._unenforced() if self.unenforced_at else ()
