@@ -7,7 +7,6 @@ that are in the same ones are a group.
 """
 
 from collections.abc import (
-    Callable,
     Hashable,
     Iterable,
     Iterator,
@@ -25,6 +24,7 @@ from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.answers.exclusions import (
+    Excluded,
     Exclusion,
     HostSets,
     excluded,
@@ -94,10 +94,9 @@ class Row:
     request: Request
     closed: Set[int]
     unenforced_at: Set[int]
-    # There may be many; a table shows none of them, and nothing keeps them.
-    _objections: Callable[[], Cells] = dataclasses.field(repr=False)
-    _unenforced: Callable[[], Cells] = dataclasses.field(repr=False)
-    _likeness: Callable[[str, str], Hashable] = dataclasses.field(repr=False)
+    # There may be many objections: a table shows none, and nothing keeps them.
+    _table: '_Table' = dataclasses.field(repr=False)
+    _excluded: Excluded = dataclasses.field(repr=False)
 
     @property
     def flavor(self) -> str:
@@ -108,17 +107,36 @@ class Row:
     def likeness(self) -> Hashable:
         """A key; objections with equal ones differ only in the flavor."""
         image = self.request.image
-        return self._likeness(self.flavor, image.name if image else '')
+        return self._excluded.likeness(
+            self.flavor, image.name if image else ''
+        )
 
     @property
     def objections(self) -> Cells:
         """The objections for each group of hosts, in their order."""
-        return self._objections()
+        return self._table.cells(self._excluded.exclusions())
 
     @property
     def unenforced(self) -> Cells:
         """In the same way, what is not enforced; empty if nothing is."""
-        return self._unenforced() if self.unenforced_at else ()
+        return (
+            self._table.cells(self._excluded.unenforced())
+            if self.unenforced_at
+            else ()
+        )
+
+    @property
+    def terms(self) -> Sequence[tuple[Objection, Sequence[int]]]:
+        """Each objection with the places of the groups that have it.
+
+        First those that are the first one of their groups, and so on.
+        """
+        return [
+            (objection, places)
+            for (_, objection), places in self._table.terms(
+                self._excluded.exclusions()
+            )
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,9 +201,8 @@ def matrix(
                 request,
                 table.places(some.nodes),
                 table.places(some.unenforced_nodes),
-                functools.partial(table.cells, some.exclusions),
-                functools.partial(table.cells, some.unenforced),
-                some.likeness,
+                table,
+                some,
             )
             for request, some in exclusions
         ),
@@ -233,6 +250,7 @@ class _Table:
             node: place for place, (_, node, _) in enumerate(groups)
         }
         self._first_nodes = hosts.index.set_of(self._place_of)
+        self._every_place = frozenset(range(len(groups)))
         self._marked: dict[int, list[int]] = {}
         for place, (*_, marked_by) in enumerate(groups):
             for number in marked_by:
@@ -246,44 +264,71 @@ class _Table:
     def places(self, nodes: ProviderSet) -> Set[int]:
         """Return the places of groups, all nodes of which are in a set."""
         if nodes not in self._known:
-            some = self._index.members(nodes & self._first_nodes)
-            self._known[nodes] = frozenset(self._place_of[n] for n in some)
+            some = nodes & self._first_nodes
+            others = self._first_nodes & ~nodes
+            self._known[nodes] = (
+                self._places_with(some)
+                if some.bit_count() <= others.bit_count()
+                else self._every_place - self._places_with(others)
+            )
         return self._known[nodes]
 
-    def cells(self, exclusions: Callable[[], Iterable[Exclusion]]) -> Cells:
-        """Return the objections of a request for each group."""
-        cells: dict[int, list[Exclusion]] = {}
-        for each in exclusions():
-            for place in self._places_of(each.nodes):
-                cells.setdefault(place, []).append(each)
-        return tuple(
-            tuple(self._objections(place, cells[place]))
-            if place in cells
-            else ()
-            for place in range(len(self.groups))
-        )
+    def _places_with(self, nodes: ProviderSet) -> frozenset[int]:
+        return frozenset(self._place_of[n] for n in self._index.members(nodes))
 
-    def _objections(
-        self, place: int, exclusions: Sequence[Exclusion]
-    ) -> Iterator[Objection]:
-        """Yield those of the query, of traits, and of host filters."""
+    def cells(self, exclusions: Iterable[Exclusion]) -> Cells:
+        """Return the objections of a request for each group."""
+        cells: list[list[Objection]] = [[] for _ in self.groups]
+        for (_, objection), places in self.terms(exclusions):
+            for place in places:
+                cells[place].append(objection)
+        return tuple(map(tuple, cells))
+
+    def terms(
+        self, exclusions: Iterable[Exclusion]
+    ) -> Sequence[tuple[tuple[int, Objection], Sequence[int]]]:
+        """Return the places of the groups that have an objection.
+
+        Each with its number among those of the groups.
+        """
+        found: dict[tuple[int, Objection], list[int]] = {}
+        counts = [0] * len(self.groups)
+
+        def add(place: int, objection: Objection) -> None:
+            key = counts[place], objection
+            counts[place] += 1
+            found.setdefault(key, []).append(place)
+
+        # Those of traits and of host filters come after those of the query.
+        last: dict[int, list[Exclusion]] = {}
+        for each in exclusions:
+            comes_last = each.trait or each.is_dropped or each.host_filter
+            for place in self._places_of(each.nodes):
+                if comes_last:
+                    last.setdefault(place, []).append(each)
+                if not (each.trait or each.is_dropped):
+                    names = self._names_of(place, each.uuids)
+                    add(place, _objection(each, names))
+        for place, some in last.items():
+            for objection in self._last(some):
+                add(place, objection)
+        for places in found.values():
+            places.sort()
+        return sorted(found.items(), key=lambda item: (item[0][0], item[1][0]))
+
+    def _last(self, exclusions: Sequence[Exclusion]) -> Iterator[Objection]:
+        """Yield the objections of traits, and of host filters."""
         traits: dict[str, list[str]] = {}
-        dropped = []
         for each in exclusions:
             if each.trait:
                 traits.setdefault(each.kind, []).append(each.trait)
-            elif each.is_dropped:
-                dropped.append(each)
-            else:
-                yield _objection(each, self._names_of(place, each.uuids))
         for kind, names in traits.items():
             yield self._merged(kind, tuple(names))
-        if dropped:
-            # A host filter would only repeat these.
-            said = {each.host_filter for each in exclusions}
-            for each in dropped:
-                if each.filter_name not in said:
-                    yield _objection(each)
+        # A host filter would only repeat these.
+        said = {each.host_filter for each in exclusions}
+        for each in exclusions:
+            if each.is_dropped and each.filter_name not in said:
+                yield _objection(each)
 
     def _places_of(self, number: int) -> Sequence[int]:
         if number not in self._places:

@@ -61,17 +61,10 @@ def cells(
         return known_lines[likeness]
 
     def line_of(row: Row) -> int:
-        # In the order in which a group has its objections.
-        places: dict[tuple[int, Objection], list[int]] = {}
-        for place, objections in enumerate(row.objections):
-            for number, each in enumerate(objections):
-                places.setdefault((number, each), []).append(place)
         return shared_lines.of(
             _runs(
-                terms.of((reasons.of(_reason(row, each)), *_runs(excluded)))
-                for (_, each), excluded in sorted(
-                    places.items(), key=lambda item: item[0][0]
-                )
+                terms.of((reasons.of(_reason(row, each)), *_runs(places)))
+                for each, places in row.terms
             )
         )
 
