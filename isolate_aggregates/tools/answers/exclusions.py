@@ -272,11 +272,16 @@ def _concluded(
 
 
 class HostSets:
-    """The compute nodes, and the sets of them that requests tell apart."""
+    """The compute nodes, and the sets of them that requests tell apart.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    :param offers: What the cloud offers if all hosts are empty, if known.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, offers: Offers | None = None
+    ) -> None:
         self.aggregates = snapshot.index
-        self._offers = Offers(snapshot)
+        self._offers = offers or Offers(snapshot)
         self.index = self._offers.index
         self.sets: list[ProviderSet] = []
         self._numbers: dict[ProviderSet, int] = {}

@@ -29,6 +29,7 @@ from isolate_aggregates.tools.answers.exclusions import (
     HostSets,
     excluded,
 )
+from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.placement.provider import nodes_by_host
@@ -174,13 +175,15 @@ def matrix(
     pipeline: Pipeline,
     all_requests: Iterable[Request],
     locks: Iterable[Lock],
+    offers: Offers | None = None,
 ) -> Matrix:
     """Return which request may use which host.
 
     :param all_requests: The requests. An invalid request may use no host.
     :param locks: The locks. All hosts of a group are behind the same ones.
+    :param offers: What the cloud offers if all hosts are empty, if known.
     """
-    hosts = HostSets(snapshot)
+    hosts = HostSets(snapshot, offers)
     exclusions = [
         (request, excluded(request, pipeline, hosts))
         for request in all_requests

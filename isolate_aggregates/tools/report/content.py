@@ -106,6 +106,7 @@ class Content:
             cloud.pipeline,
             itertools.chain(*by_project),
             cloud.locks,
+            cloud.effects.offers(cloud.snapshot),
         )
         rows = iter(whole.rows)
         tries, *others_tries = (
