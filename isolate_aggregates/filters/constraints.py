@@ -274,6 +274,10 @@ class Require(Constraint):
     cause: Cause | str
     host_filter: str = ''
 
+    @lazy_property
+    def _uuids(self) -> frozenset[str]:
+        return frozenset(aggregate.uuid for aggregate in self.aggregates)
+
     @property
     def reason(self) -> str:
         """Which aggregates are required, and why."""
@@ -284,7 +288,7 @@ class Require(Constraint):
     def narrow(self, destination: Destination) -> None:
         """Require one of the aggregates."""
         if self.aggregates:
-            destination.require_aggregates(a.uuid for a in self.aggregates)
+            destination.require_aggregates(self._uuids)
         else:
             destination.refuse(self.reason)
 

@@ -117,13 +117,10 @@ class Shares:
             for host, number in before.index.hosts
             if host in self._of_host
         )
-        nodes: dict[Commands, list[int]] = {todo: [] for todo in hosts}
+        self._nodes: dict[Commands, list[int]] = {todo: [] for todo in hosts}
         for host, number in before.index.hosts:
             if host in self._of_host:
-                nodes[self._of_host[host]].append(number)
-        self.nodes = {
-            todo: before.index.set_of(some) for todo, some in nodes.items()
-        }
+                self._nodes[self._of_host[host]].append(number)
 
     def use(self, old: Question | None, new: Question | None) -> Use:
         """Return what servers use, and will use, of the hosts of repairs."""
@@ -150,7 +147,7 @@ class Shares:
 
     def strands(self, todo: Commands, use: Use) -> bool:
         """Return whether servers had hosts, and lose all by a repair."""
-        here = self.nodes[todo]
+        here = self._before.index.set_of(self._nodes[todo])
         had = use.was and not use.elsewhere
         return bool(had and not use.now & here and not use.was & ~here)
 

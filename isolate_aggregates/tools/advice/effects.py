@@ -160,10 +160,7 @@ class Effects:
             at_once.Shares(repairs.hosts, *each)
             for each in zip(*worlds, strict=True)
         ]
-        projects = {
-            todo: self._projects_at(hosts, after)
-            for todo, hosts in repairs.hosts.items()
-        }
+        projects = self._projects_at(repairs)
         known = [offers.traits for offers in itertools.chain(*worlds)]
         traits = known[0].union(*known) - known[0].intersection(*known)
         old_questions = self.questions(before)
@@ -209,18 +206,24 @@ class Effects:
         }
 
     def _projects_at(
-        self, hosts: _Hosts, after: Snapshot
-    ) -> tuple[str | None, ...]:
-        """Return the projects to ask about for some hosts."""
-        return scope.projects(
-            (
-                aggregate
-                for snapshot in (self.snapshot, after)
-                for host in hosts
-                for aggregate in snapshot.index.by_host.get(host, ())
-            ),
-            self.pipeline,
-        )
+        self, repairs: at_once.Local
+    ) -> Mapping[Commands, tuple[str | None, ...]]:
+        """Return the projects to ask about for the hosts of each repair."""
+        named: dict[str, frozenset[str]] = {}
+        naming = scope.project_naming(self.pipeline)
+        for snapshot in (self.snapshot, repairs.after):
+            for each in snapshot.aggregates:
+                if names := naming(each):
+                    named[each.uuid] = named.get(each.uuid, _NONE) | names
+        uuids_of = self.snapshot.index.aggregates_of
+        return {
+            todo: scope.first_projects(
+                project
+                for uuid in _NONE.union(*(uuids_of[host] for host in hosts))
+                for project in named.get(uuid, ())
+            )
+            for todo, hosts in repairs.hosts.items()
+        }
 
     def gains(self, after: Snapshot) -> Mapping[Asker, _Hosts]:
         """Return the hosts that servers gain in a changed cloud."""
@@ -271,7 +274,7 @@ class Effects:
             snapshot = scope.among(snapshot, hosts)
             complete = scope.among(complete, hosts)
         first = _offers(snapshot, *before)
-        later = outcome.synced(complete, self.filters)
+        later = outcome.synced(complete, self.filters, self.snapshot)
         return first, _offers(later, *before[::-1], first)
 
     def _compare(self, todo: Commands) -> Comparison:

@@ -114,27 +114,50 @@ def after(
     return snapshot
 
 
-def planned(snapshot: Snapshot, filters: Pipeline) -> plan.SyncPlan:
-    """Return the changes that ``sync`` would make."""
+def planned(
+    snapshot: Snapshot, filters: Pipeline, before: Snapshot | None = None
+) -> plan.SyncPlan:
+    """Return the changes that ``sync`` would make.
+
+    :param before: The cloud before a change that led to this one.
+    """
     key = planned, *map(id, filters.filters)
     if key not in snapshot.remembered:
-        locks = filters.locks(snapshot.index)
+        state = dataclasses.replace(
+            read(SnapshotCloud(snapshot)),
+            index=snapshot.index,
+            known_memberships=before.index.aggregates_of
+            if before and _has_same_members(before, snapshot)
+            else None,
+        )
         # The filters are kept, so that no others get their identity.
         snapshot.remembered[key] = (
             filters.filters,
-            plan.make(read(SnapshotCloud(snapshot)), locks),
+            plan.make(state, filters.locks(snapshot.index)),
         )
     sync_plan: plan.SyncPlan
     _, sync_plan = snapshot.remembered[key]
     return sync_plan
 
 
-def synced(snapshot: Snapshot, filters: Pipeline) -> Snapshot:
-    """Return the snapshot after ``sync``."""
+def _has_same_members(one: Snapshot, other: Snapshot) -> bool:
+    """Return whether the aggregates of two clouds have the same hosts."""
+    return [(each.uuid, each.hosts) for each in one.aggregates] == [
+        (each.uuid, each.hosts) for each in other.aggregates
+    ]
+
+
+def synced(
+    snapshot: Snapshot, filters: Pipeline, before: Snapshot | None = None
+) -> Snapshot:
+    """Return the snapshot after ``sync``.
+
+    :param before: The cloud before a change that led to this one.
+    """
     # It is asked for again and again.
     key = synced, *map(id, filters.filters)
     if key not in snapshot.remembered:
-        sync_plan = planned(snapshot, filters)
+        sync_plan = planned(snapshot, filters, before)
         later = applied(snapshot, sync_plan)
         snapshot.remembered[key] = filters.filters, later
         if not sync_plan.differences:
@@ -154,20 +177,14 @@ def applied(snapshot: Snapshot, sync_plan: plan.SyncPlan) -> Snapshot:
                 snapshot.aggregates, sync_plan.differences
             ),
         )
-    targets = {target.provider: target for target in sync_plan.pending}
-    if not targets:
+    outcomes = sync_plan.outcomes
+    if not outcomes:
         return snapshot
     return dataclasses.replace(
         snapshot,
         providers=tuple(
-            dataclasses.replace(
-                provider,
-                traits=targets[provider.uuid].traits_after(provider.traits),
-                aggregates=targets[provider.uuid].aggregates_after(
-                    provider.aggregates
-                ),
-            )
-            if provider.uuid in targets
+            dataclasses.replace(provider, **outcomes[provider.uuid]._asdict())
+            if provider.uuid in outcomes
             else provider
             for provider in snapshot.providers
         ),

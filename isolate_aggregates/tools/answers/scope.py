@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is asked about, and which hosts a change of a cloud can matter to."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 from typing import NamedTuple
 
@@ -86,7 +86,12 @@ def projects(
     aggregates: Iterable[Aggregate], pipeline: Pipeline
 ) -> tuple[str | None, ...]:
     """Return the projects to ask about: those that aggregates name."""
-    return (None, *sorted(named_projects(aggregates, pipeline))[:_PROJECTS])
+    return first_projects(named_projects(aggregates, pipeline))
+
+
+def first_projects(named: Iterable[str]) -> tuple[str | None, ...]:
+    """Return the projects to ask about, of those that are named."""
+    return (None, *sorted({*named})[:_PROJECTS])
 
 
 def project_prefixes(*pipelines: Pipeline) -> tuple[str, ...]:
@@ -107,19 +112,28 @@ def named_projects(
     aggregates: Iterable[Aggregate], pipeline: Pipeline
 ) -> frozenset[str]:
     """Return the ids of all projects that aggregates name."""
+    return frozenset().union(*map(project_naming(pipeline), aggregates))
+
+
+def project_naming(
+    pipeline: Pipeline,
+) -> Callable[[Aggregate], frozenset[str]]:
+    """Return what returns the ids of the projects that an aggregate names."""
     filters = [entry.request_filter for entry in pipeline.filters]
     prefixes = project_prefixes(pipeline)
     owner_keys = {
         filter_keys.of_reservations(each).owner_key for each in filters
     }
-    project_ids = {
-        project.strip()
-        for aggregate in aggregates
-        for key, value in aggregate.metadata.items()
-        if key in owner_keys or (prefixes and key.startswith(prefixes))
-        for project in value.split(',')
-    }
-    return frozenset(project_ids - {''})
+
+    def named(aggregate: Aggregate) -> frozenset[str]:
+        return frozenset(
+            project.strip()
+            for key, value in aggregate.metadata.items()
+            if key in owner_keys or (prefixes and key.startswith(prefixes))
+            for project in value.split(',')
+        ) - {''}
+
+    return named
 
 
 def completed(snapshot: Snapshot, hosts: Iterable[str]) -> Snapshot:

@@ -77,6 +77,18 @@ class AuditedCloud(Survey):
             **more,
         )
 
+    def after(self, snapshot: Snapshot) -> 'AuditedCloud':
+        """Return the cloud after a change."""
+        traits = self.traits
+        changed = dataclasses.replace(
+            self,
+            snapshot=snapshot,
+            traits=None if traits is None else traits | snapshot.all_traits,
+        )
+        if snapshot.providers is self.snapshot.providers:
+            vars(changed).update(nodes=self.nodes, _below=self._below)
+        return changed
+
     @property
     def index(self) -> AggregateIndex:
         return self.snapshot.index
@@ -168,11 +180,11 @@ class AuditedCloud(Survey):
     @lazy_property
     def synced(self) -> tuple[tuple[Provider, frozenset[str]], ...]:
         """What ``sync`` changes, with its aggregates afterwards."""
-        pending = {target.provider: target for target in self.plan.pending}
+        outcomes = self.plan.outcomes
         return tuple(
-            (each, pending[each.uuid].aggregates_after(each.aggregates))
-            for each in (self.snapshot.providers if pending else ())
-            if each.uuid in pending
+            (each, outcomes[each.uuid].aggregates)
+            for each in (self.snapshot.providers if outcomes else ())
+            if each.uuid in outcomes
         )
 
     @lazy_property

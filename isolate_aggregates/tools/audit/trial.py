@@ -265,12 +265,7 @@ class _Trial:
         todo = dict.fromkeys(each for some in repairs for each in some)
         ordered = sorted(todo, key=lambda each: (each,) == commands.SYNC)
         snapshot = outcome.after(self._cloud.snapshot, ordered, self._filters)
-        traits = self._cloud.traits
-        return dataclasses.replace(
-            self._cloud,
-            snapshot=snapshot,
-            traits=None if traits is None else traits | snapshot.all_traits,
-        )
+        return self._cloud.after(snapshot)
 
     def _stranded_alone(self, todo: Commands) -> frozenset[Asker]:
         if todo not in self._stranded_by:

@@ -67,18 +67,18 @@ def tenant_aggregate(
             for key, value in aggregate.metadata.items()
         )
 
-    own = aggregates.remember(
+    limit = aggregates.remember(
         ('tenant', project),
-        lambda: tuple(filter(is_own, aggregates.with_prefix(_TENANT))),
-    )
-    if own:
-        yield Require(
-            own,
+        lambda: Require(
+            tuple(filter(is_own, aggregates.with_prefix(_TENANT))),
             Cause(
                 'own-aggregates',
                 f'project {project} is limited to its aggregates',
             ),
-        )
+        ),
+    )
+    if limit.aggregates:
+        yield limit
     elif settings[_TENANTS_REQUIRED]:
         yield Refuse(
             Cause(

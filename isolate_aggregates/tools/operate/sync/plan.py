@@ -28,6 +28,7 @@ from isolate_aggregates.tools.operate.sync import marks, projects
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import (
     Causes,
+    Outcome,
     ProviderChange,
     Rollups,
     Target,
@@ -63,7 +64,7 @@ class SyncPlan:
     """The changes to make.
 
     :param target: Returns the target of a resource provider.
-    :param pending: The targets that are not reached yet.
+    :param outcomes: What the providers that change will be, by their uuids.
     :param old_marks: The marks that are no longer in use afterwards.
     :param differences: The tags of domains that are not right.
     """
@@ -71,7 +72,7 @@ class SyncPlan:
     snapshot: SyncSnapshot
     parts: frozenset[Part]
     target: Callable[[Provider], Target]
-    pending: tuple[Target, ...]
+    outcomes: Mapping[str, Outcome]
     new_traits: tuple[str, ...]
     old_marks: tuple[str, ...]
     # An audit plans for many clouds, and shows what is wrong of none.
@@ -85,15 +86,24 @@ class SyncPlan:
         snapshot = self.snapshot
         return map(self.target, (*snapshot.nodes, *snapshot.others))
 
+    @property
+    def _changing(self) -> Iterator[Provider]:
+        """The resource providers that change."""
+        nodes = (*self.snapshot.nodes, *self.snapshot.others)
+        return (node for node in nodes if node.uuid in self.outcomes)
+
+    @lazy_property
+    def pending(self) -> tuple[Target, ...]:
+        """The targets that are not reached yet."""
+        return tuple(map(self.target, self._changing))
+
     @lazy_property
     def changes(self) -> tuple[ProviderChange, ...]:
         """The changes of resource providers."""
-        pending = {target.provider: target for target in self.pending}
         return tuple(
             change
-            for node in (*self.snapshot.nodes, *self.snapshot.others)
-            if node.uuid in pending
-            for change in pending[node.uuid].changes(node)
+            for node, target in zip(self._changing, self.pending, strict=True)
+            for change in target.changes(node)
         )
 
     @lazy_property
@@ -136,28 +146,24 @@ def make(
         parts = frozenset(parts) - {Part.MIRROR, Part.DOMAINS}
         locks = ()
     planner = _Planner(snapshot, locks, frozenset(parts), forget)
-    pending = []
-    # A rollup is marked before it has members.
-    marks_in_use = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
-    # Of most nodes that are alike, nothing has to change.
-    settled: set[Hashable] = set()
+    outcomes: dict[str, Outcome] = {}
+    # Most nodes are like others.
+    known: dict[Hashable, Outcome] = {}
     for node in (*snapshot.nodes, *snapshot.others):
         likeness = planner.likeness(node)
-        if likeness in settled:
-            continue
-        target = planner.target(node)
-        members = target.aggregates_after(node.aggregates)
-        traits = target.traits_after(node.traits)
-        marks_in_use |= traits
-        if (members, traits) == (node.aggregates, node.traits):
-            settled.add(likeness)
-        else:
-            pending.append(target)
+        if likeness not in known:
+            known[likeness] = planner.target(node).outcome(node)
+        if known[likeness] != (node.traits, node.aggregates):
+            outcomes[node.uuid] = known[likeness]
+    # A rollup is marked before it has members.
+    marks_in_use = frozenset(
+        marks.of_rollup(uuid) for uuid in planner.rollups.uuids
+    ).union(*{each.traits for each in known.values()})
     return SyncPlan(
         snapshot=snapshot,
         parts=frozenset(parts),
         target=planner.target,
-        pending=tuple(pending),
+        outcomes=outcomes,
         new_traits=tuple(sorted(marks_in_use - snapshot.traits)),
         old_marks=tuple(
             sorted(filter(planner.is_ours, snapshot.traits - marks_in_use))
@@ -188,6 +194,9 @@ class _Planner:
         self._snapshot = snapshot
         self._parts = parts
         self._forget = forget
+        self._memberships = snapshot.memberships
+        self._aggregates = tuple(snapshot.index)
+        self._places = {a.uuid: n for n, a in enumerate(self._aggregates)}
         # Most hosts are in the same aggregates as others.
         self._alike: dict[
             Hashable, tuple[Causes | None, Mapping[str, Aggregate]]
@@ -217,7 +226,7 @@ class _Planner:
         """Return a key; what has to change is the same for equal keys."""
         return (
             node.host and True,
-            self._snapshot.index.aggregates_of.get(node.host or ''),
+            self._memberships.get(node.host or ''),
             *self._snapshot.below.get(node.uuid, ()),
             node.aggregates,
             node.traits,
@@ -234,11 +243,12 @@ class _Planner:
                 node.is_sharing,
                 rollups=self.rollups,
             )
-        uuids = self._snapshot.index.aggregates_of.get(node.host, frozenset())
+        uuids = self._memberships.get(node.host, frozenset())
         below = self._snapshot.below.get(node.uuid, {})
         key = uuids, frozenset(below)
         if key not in self._alike:
-            mine = self._snapshot.index.by_host.get(node.host, ())
+            places = sorted(self._places[uuid] for uuid in uuids)
+            mine = [self._aggregates[place] for place in places]
             has_traits = Part.TRAITS in self._parts and not self._forget
             is_mirrored = Part.MIRROR in self._parts
             self._alike[key] = (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the state of Nova and Placement that sync needs."""
 
+from collections.abc import Mapping
 import dataclasses
 
 from isolate_aggregates import exception
@@ -29,6 +30,8 @@ class SyncSnapshot:
     :param domains: The projects of domains of aggregates, by id of the
         domain; None if a domain does not exist. Unknown ones are missing.
     :param unread: Why the domains could not be read; empty if they were.
+    :param known_memberships: The uuids of the aggregates of each host, if they
+        are known before.
     """
 
     index: AggregateIndex
@@ -39,6 +42,14 @@ class SyncSnapshot:
     below: Below = dataclasses.field(default_factory=dict)
     domains: Projects = dataclasses.field(default_factory=dict)
     unread: str = ''
+    known_memberships: Mapping[str, frozenset[str]] | None = None
+
+    @property
+    def memberships(self) -> Mapping[str, frozenset[str]]:
+        """The uuids of the aggregates of each host."""
+        if self.known_memberships is None:
+            return self.index.aggregates_of
+        return self.known_memberships
 
 
 def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:

@@ -8,6 +8,7 @@ out.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
+from typing import NamedTuple
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
@@ -101,6 +102,13 @@ class Rollups:
         return self._names.get(rollup, rollup)
 
 
+class Outcome(NamedTuple):
+    """What a resource provider will be."""
+
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+
+
 @dataclasses.dataclass(frozen=True)
 class Target:
     """The target state of a resource provider.
@@ -161,13 +169,18 @@ class Target:
         wanted = self.rollups.of(members | self.aggregates)
         return wanted if self.host else wanted & before
 
+    def outcome(self, node: Provider) -> Outcome:
+        """Return what a resource provider in its current state will be."""
+        return Outcome(
+            self.traits_after(node.traits),
+            self.aggregates_after(node.aggregates),
+        )
+
     def changes(self, node: Provider) -> Iterator[ProviderChange]:
         """Yield the changes of a resource provider in its current state."""
-        members = self.aggregates_after(node.aggregates)
+        traits, members = self.outcome(node)
         yield from self.aggregate_changes(node.aggregates, members)
-        yield from self.trait_changes(
-            node.traits, self.traits_after(node.traits)
-        )
+        yield from self.trait_changes(node.traits, traits)
 
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
