@@ -14,10 +14,6 @@ from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.lazy import lazy_property
 
-# The most cached results. They depend on the keys of requests, some of which
-# tenants choose, and each result may contain all aggregates.
-_MOST = 128
-
 _T = TypeVar('_T')
 
 
@@ -26,6 +22,10 @@ class AggregateIndex:
 
     :param aggregates: The aggregates. The index keeps their order.
     """
+
+    # The most cached results. They depend on the keys of requests, some of
+    # which tenants choose, and each result may contain all aggregates.
+    _most = 128
 
     def __init__(self, aggregates: Iterable[Aggregate] = ()) -> None:
         self._aggregates = tuple(aggregates)
@@ -126,7 +126,7 @@ class AggregateIndex:
             # The last are those that were used last.
             remembered.pop(question, None)
         # One at a time: to free many large results takes long.
-        while len(remembered) >= _MOST:
+        while len(remembered) >= self._most:
             # A copy, because other threads may change it meanwhile.
             oldest, *_ = list(remembered)
             remembered.pop(oldest, None)

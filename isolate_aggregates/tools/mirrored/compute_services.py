@@ -45,6 +45,10 @@ class CloudIndex(AggregateIndex):
         a zone was requested. Empty if they are unknown.
     """
 
+    # A command asks about all flavors, again and again, and keeps what it is
+    # told: the same set for many takes less than many equal ones.
+    _most = 4096
+
     def __init__(
         self,
         aggregates: Iterable[Aggregate],
