@@ -39,7 +39,7 @@ class Nowhere:
         self._causes = causes
         self._requests = requests
         self._questions = Questions(everywhere, pipeline, requests)
-        self._offers = Offers(everywhere)
+        self._offers = Offers(everywhere, before=Offers(snapshot))
         self._others = tuple(
             itertools.product(
                 scope.images(everywhere, pipeline),

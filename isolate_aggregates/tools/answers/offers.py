@@ -45,10 +45,8 @@ class Offers:
         moved: Moved | None = None
         if before:
             index, moved = before.index.after(snapshot.providers)
-        elif in_use:
-            index = provider_index(snapshot)
         else:
-            index = ProviderIndex(snapshot.providers, in_use=False)
+            index = provider_index(snapshot, in_use)
         self._simulator = Simulator(
             index, snapshot.traits, snapshot.resource_classes
         )

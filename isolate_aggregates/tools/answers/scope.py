@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 import dataclasses
+import itertools
 from typing import NamedTuple
 
 import os_traits
@@ -194,14 +195,17 @@ def decided_alike(before: Snapshot, after: Snapshot) -> bool:
         getattr(before, field.name) is getattr(after, field.name)
         for field in dataclasses.fields(Snapshot)
         if field.name not in ('flavors', 'providers', 'traits')
-    ) and _nodes(before) == _nodes(after)
+    ) and all(
+        was is now or (was and now and _node(was) == _node(now))
+        for was, now in itertools.zip_longest(
+            before.providers, after.providers
+        )
+    )
 
 
-def _nodes(snapshot: Snapshot) -> list[tuple[str | None, bool]]:
-    return [
-        (each.host, os_traits.COMPUTE_STATUS_DISABLED in each.traits)
-        for each in snapshot.providers
-    ]
+def _node(provider: Provider) -> tuple[str | None, bool]:
+    is_disabled = os_traits.COMPUTE_STATUS_DISABLED in provider.traits
+    return provider.host, is_disabled
 
 
 def changed_aggregates(

@@ -77,6 +77,10 @@ class Snapshot:
         return ProviderIndex(self.providers)
 
     @lazy_property
+    def _empty_index(self) -> ProviderIndex:
+        return ProviderIndex(self.providers, in_use=False)
+
+    @lazy_property
     def remembered(self) -> dict[Hashable, Any]:
         """What was computed for it, by a key that others do not use."""
         return {}
@@ -200,9 +204,12 @@ def _dropped_services(
             yield service
 
 
-def provider_index(snapshot: Snapshot) -> ProviderIndex:
-    """Return the providers, indexed for queries; not to be changed."""
-    return snapshot._provider_index
+def provider_index(snapshot: Snapshot, in_use: bool = True) -> ProviderIndex:
+    """Return the providers, indexed for queries; not to be changed.
+
+    :param in_use: Whether what is in use counts, or nothing is in use.
+    """
+    return snapshot._provider_index if in_use else snapshot._empty_index
 
 
 def _is_disabled(node: Provider) -> bool:

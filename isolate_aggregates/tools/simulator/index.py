@@ -11,9 +11,9 @@ import bisect
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 import copy
-import dataclasses
 import functools
 import itertools
+import operator
 from typing import NamedTuple
 
 import os_traits
@@ -27,6 +27,12 @@ ProviderSet = int
 _IN, _OUT = b'1'[0], b'0'
 # Translates binary digits to one byte per bit, 0 or 1.
 _TRUTH = bytes.maketrans(b'01', b'\x00\x01')
+
+
+# What a change of its traits and aggregates leaves of a provider.
+_unmoved = operator.attrgetter(
+    'uuid', 'name', 'parent', 'host', 'inventories', 'usages'
+)
 
 
 class Moved(NamedTuple):
@@ -107,7 +113,7 @@ class ProviderIndex:
             if was is not now
         ]
         if len(index.providers) != self.size or not all(
-            _is_same(was, now) for _, was, now in changed
+            _unmoved(was) == _unmoved(now) for _, was, now in changed
         ):
             return ProviderIndex(index.providers, self.in_use), None
         traits: dict[str, list[int]] = defaultdict(list)
@@ -399,13 +405,6 @@ class Stock:
             if in_steps and smallest <= amount <= largest:
                 accepting |= providers
         return accepting
-
-
-def _is_same(was: Provider, now: Provider) -> bool:
-    """Return whether a provider differs in traits and aggregates at most."""
-    return now == dataclasses.replace(
-        was, traits=now.traits, aggregates=now.aggregates
-    )
 
 
 def _bits(number: int) -> Iterator[int]:
