@@ -195,6 +195,12 @@ def _by_tree(
     # resource classes and traits itself.
     by_itself = with_traits(index, group) & ~helpers
     anchors &= by_itself | helpers
+    alone = anchors & ~helpers
+    if not helpers:
+        # The flags of all providers take longer than the rest of a query.
+        return Serving(
+            group, amounts, anchors, index.single_picks.__getitem__, alone
+        )
     has_helper = index.flags(helpers)
     holding = [
         index.flags(with_any_trait(index, choice))
@@ -212,7 +218,7 @@ def _by_tree(
             if all(any(has[number] for number in providers) for has in holding)
         ]
 
-    return Serving(group, amounts, anchors, around, anchors & ~helpers)
+    return Serving(group, amounts, anchors, around, alone)
 
 
 def _amounts(group: RequestGroup) -> tuple[tuple[str, int], ...]:

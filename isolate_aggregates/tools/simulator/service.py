@@ -153,11 +153,13 @@ class Simulator:
             if not self._is_known(group):
                 return []
             serving = groups.serve(self.index, group, anchors)
-            anchor_numbers = self.index.members(serving.anchors)
-            if not any(map(serving.around, anchor_numbers)):
+            if not (serving.alone or self._has_pick(serving)):
                 return []
             servings.append(serving)
         return servings
+
+    def _has_pick(self, serving: Serving) -> bool:
+        return any(map(serving.around, self.index.members(serving.anchors)))
 
     def _is_known(self, group: RequestGroup) -> bool:
         """Return whether a group's aggregates and tree have any providers.
