@@ -143,3 +143,10 @@ def test_the_reason_names_the_aggregate_and_the_traits_it_waits_for():
         'aggregate lab: locked by traits HW_GPU, HW_NIC, which flavor small '
         'does not require'
     )
+
+
+def test_what_it_forbids_together_is_known_before_the_reasons_are():
+    request, index = asking('HW_NIC'), AggregateIndex([OPEN, GPU, GPU2, LAB])
+    [locked] = IsolateAggregates()(request, index)
+    assert locked.groups == ((GPU, GPU2), (LAB,))
+    assert [part.aggregates for part in locked.parts] == [*locked.groups]

@@ -132,6 +132,27 @@ def test_each_objection_is_a_filters_and_has_its_reason(snapshot):
     assert objection.text == locked.reason
 
 
+def test_rows_that_are_alike_differ_only_in_the_name_of_the_flavor(snapshot):
+    flavors = [PLAIN, make_flavor('other'), KEYED]
+    images = [make_image('debian'), make_image('flavor other')]
+    alike = {}
+    for row in judged(snapshot, *flavors, images=images).rows:
+        reasons = [
+            (each.kind, tuple(each.cause.split(row.flavor)), places)
+            for each, places in row.terms
+        ]
+        alike.setdefault(row.likeness, []).append((row, reasons))
+    assert [[row.flavor for row, _ in rows] for rows in alike.values()] == [
+        ['flavor plain', 'flavor other'],
+        ['flavor plain'],
+        ['flavor other'],
+        ['flavor keyed'],
+        ['flavor keyed'],
+    ]
+    [(_, one), (_, other)] = next(iter(alike.values()))
+    assert one == other != []
+
+
 def test_only_the_aggregates_of_the_hosts_are_named():
     snapshot = make_snapshot(
         [make_aggregate(name, WINDOWS, [name]) for name in ('a', 'b', 'c')],
