@@ -5,8 +5,9 @@ A flavor may need an image or a project for one host and none for another. So
 servers are together only if each combination of them gains all the hosts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
+import functools
 from typing import Annotated
 
 from isolate_aggregates import text
@@ -128,6 +129,8 @@ def sentence(
         groups.setdefault(opening.flavors, []).append(opening)
     if not groups:
         return ''
+    # Most groups gain the same hosts.
+    folded = functools.cache(ranges.folded)
     if len(groups) == 1:
         [(names, group)] = groups.items()
         if len(names) == 1:
@@ -136,10 +139,11 @@ def sentence(
                 if former_hosts
                 else ''
             )
-            return f'lets flavor {names[0]} use {_hosts(group)}{no_longer}'
+            hosts = _hosts(group, folded)
+            return f'lets flavor {names[0]} use {hosts}{no_longer}'
     most = None if wording.is_unabridged() else _MOST
     parts = [
-        f'{_hosts(group)} to {_flavors(names, flavors)}'
+        f'{_hosts(group, folded)} to {_flavors(names, flavors)}'
         for names, group in [*groups.items()][:most]
     ]
     rest = [*groups][len(parts) :]
@@ -157,10 +161,10 @@ def _flavors(names: Names, number: int) -> str:
     return f'{len(names)} of {number} flavors: {text.listed(names)}'
 
 
-def _hosts(group: Iterable[Opening]) -> str:
+def _hosts(group: Iterable[Opening], folded: Callable[[Names], str]) -> str:
     """Return hosts, each with the images and projects that they need."""
     return ', and '.join(
-        f'{ranges.folded(opening.hosts)}{needed(opening)}' for opening in group
+        f'{folded(opening.hosts)}{needed(opening)}' for opening in group
     )
 
 

@@ -56,6 +56,7 @@ class Questions:
         self._index = snapshot.index
         self._pipeline = pipeline
         self._requests = requests.on(snapshot)
+        self._last: Request | None = None
         self._questions: dict[
             Hashable, tuple[Flavor, Image | None, Question | None]
         ] = {}
@@ -66,12 +67,24 @@ class Questions:
         """Return the query of servers; None if they are refused."""
         key = id(flavor), id(image), project
         if key not in self._questions:
-            request = self._requests.new(flavor, image, project or STRANGER)
+            request = self._request(flavor, image, project or STRANGER)
             found = question(request, self._index, self._pipeline)
             # They are kept, so that no others get their identity.
             self._questions[key] = flavor, image, found
         *_, found = self._questions[key]
         return found
+
+    def _request(
+        self, flavor: Flavor, image: Image | None, project: str
+    ) -> Request:
+        """Return a request, which may be the last one but for the project."""
+        last = self._last
+        if not last or last.flavor is not flavor or last.image is not image:
+            self._last = self._requests.new(flavor, image, project)
+            return self._last
+        return dataclasses.replace(
+            last, project_id=project, known_traits=last.required_traits
+        )
 
 
 def question(
