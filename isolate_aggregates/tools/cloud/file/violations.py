@@ -165,13 +165,17 @@ class Checker:
 
 def _text_check(part: Mapping[str, Any]) -> Check:
     least, most = part.get('minLength', 0), part.get('maxLength', math.inf)
-    matches = re.compile(part.get('pattern', '')).search
+    search = re.compile(part['pattern']).search if 'pattern' in part else None
     is_optional = part['type'] != 'string'
-    return lambda value: (
-        least <= len(value) <= most and matches(value) is not None
-        if type(value) is str
-        else is_optional and value is None
-    )
+
+    def is_text(value: Any) -> bool:
+        if type(value) is not str:
+            return is_optional and value is None
+        return least <= len(value) <= most and (
+            search is None or search(value) is not None
+        )
+
+    return is_text
 
 
 def _is_amount(part: Any) -> bool:
@@ -195,13 +199,12 @@ def _is_object(
     checks: Mapping[str, Check], required: set[str], value: Any
 ) -> bool:
     """Return whether a value is an object whose properties are valid."""
-    return (
-        type(value) is dict
-        and value.keys() >= required
-        and all(
-            key in checks and checks[key](each) for key, each in value.items()
-        )
-    )
+    if type(value) is not dict or not value.keys() >= required:
+        return False
+    for key, each in value.items():
+        if key not in checks or not checks[key](each):
+            return False
+    return True
 
 
 def _bytes_of(value: Any) -> bytes:
