@@ -225,12 +225,16 @@ class Offers:
 
     def _members_of(self, aggregates: Set[str]) -> ProviderSet:
         """Return the members of at least one of some aggregates."""
+        if id(aggregates) in self._members_by_id:
+            _, members = self._members_by_id[id(aggregates)]
+            return members
         uuids = frozenset(aggregates)
-        if id(uuids) not in self._members_by_id:
-            if uuids not in self._known_members:
-                self._known_members[uuids] = self._united(uuids)
-            self._members_by_id[id(uuids)] = uuids, self._known_members[uuids]
-        _, members = self._members_by_id[id(uuids)]
+        if uuids not in self._known_members:
+            self._known_members[uuids] = self._united(uuids)
+        members = self._known_members[uuids]
+        # Others could be changed.
+        if uuids is aggregates:
+            self._members_by_id[id(uuids)] = uuids, members
         return members
 
     def _united(self, uuids: frozenset[str]) -> ProviderSet:
