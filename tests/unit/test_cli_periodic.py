@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Periodic commands end when the process is terminated."""
 
+import gc
 import signal
 import threading
 
@@ -50,6 +51,23 @@ def test_a_round_sees_a_signal_and_is_the_last(number):
     periodic.watch(once, PAUSE)
     assert told == [False, True, True]
     assert signal.getsignal(number) is before
+
+
+def test_a_service_looks_for_garbage_sooner_than_a_command():
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000, 7, 8)
+    seen = []
+
+    def once(is_asked):
+        seen.append(gc.get_threshold()[0])
+        signal.raise_signal(signal.SIGTERM)
+
+    try:
+        periodic.watch(once, PAUSE)
+        assert seen == [100_000]
+        assert gc.get_threshold() == (1_000_000, 7, 8)
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_a_failed_round_is_reported_and_followed_by_the_next(caplog):

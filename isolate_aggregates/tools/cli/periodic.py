@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator
 import contextlib
+import gc
 import select
 import signal
 import socket
@@ -55,6 +56,10 @@ def end_signals() -> Iterator[EndSignals]:
     so a signal just before ``select`` would not end it. Instead, it waits
     for the wakeup descriptor, to which the C handler writes at once.
     """
+    # A service has little memory and much time: it looks for garbage sooner
+    # than a command.
+    threshold = gc.get_threshold()
+    gc.set_threshold(100_000)
     reader, writer = socket.socketpair()
     with reader, writer:
         writer.setblocking(False)
@@ -71,3 +76,4 @@ def end_signals() -> Iterator[EndSignals]:
             for number, handler in before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(descriptor)
+            gc.set_threshold(*threshold)
