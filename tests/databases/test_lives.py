@@ -15,7 +15,8 @@ import pytest
 
 TESTS = pathlib.Path(__file__).parents[1] / 'nova_functional'
 
-pytestmark = pytest.mark.slow
+# On a busy machine it takes more than the quarter of an hour of other tests.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 @pytest.mark.parametrize('kind', database_servers.KINDS)
