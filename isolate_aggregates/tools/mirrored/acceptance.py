@@ -25,18 +25,7 @@ def acceptance(
     """
     if request.is_accepted:
         return
-    # The same flavor is asked about for many projects. It is kept, with the
-    # image, so that no others get their identity.
-    _, refusals = aggregates.remember(
-        (
-            *('nova-api refuses', id(request.flavor), id(request.image)),
-            *(request.boot_from_volume, request.nova_release),
-        ),
-        lambda: (
-            (request.flavor, request.image),
-            list(nova_api.refusals(request)),
-        ),
-    )
+    refusals = list(nova_api.refusals(request))
     flavor = f'flavor {request.flavor.name}'
     if request.image is not None:
         subject = f'{flavor} with image {quoted(request.image.name)}'
