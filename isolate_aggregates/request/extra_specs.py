@@ -43,6 +43,27 @@ class ExtraSpec:
     name: str
     value: str
 
+    @property
+    def amount(self) -> int | None:
+        """The amount that is requested; None for what Nova ignores."""
+        return amount(self.value) if self.kind == 'resources' else None
+
+
+def amount(text: str) -> int | None:
+    """Parse an amount of a resource, as Nova does.
+
+    Nova calls ``int``, so that ``+1``, `` 1`` and ``1_0`` are numbers (see
+    ``nova.objects.request_spec.RequestGroup.add_resource``).
+
+    :return: The amount, from 0 on; None if the text is none, and Nova ignores
+        the extra spec.
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if number >= 0 else None
+
 
 def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
     """Yield the extra specs with resources and traits, in their order."""
@@ -63,9 +84,6 @@ def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
     return frozenset(
         spec.name
         for spec in parse(extra_specs)
-        if spec.kind == 'resources'
-        and spec.name.startswith(RESERVATION_CLASS)
         # An amount of 0 requests nothing.
-        and spec.value.isdecimal()
-        and int(spec.value)
+        if spec.amount and spec.name.startswith(RESERVATION_CLASS)
     )

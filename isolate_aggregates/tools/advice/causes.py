@@ -329,9 +329,7 @@ def requesting(name: str, amount: int, flavor: Flavor) -> str:
     """Return the extra spec that requests an amount; empty if none does."""
     for key, value in flavor.extra_specs.items():
         for spec in xs.parse({key: value}):
-            if (spec.kind, spec.name) == ('resources', name) and (
-                value.strip() == str(amount)
-            ):
+            if (spec.name, spec.amount) == (name, amount):
                 return key
     return ''
 

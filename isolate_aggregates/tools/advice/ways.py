@@ -228,7 +228,7 @@ class Ways:
     def _suffixes(self) -> set[str]:
         """The suffixes of the request groups with resources."""
         specs = xs.parse(self.request.flavor.extra_specs)
-        suffixes = {spec.suffix for spec in specs if spec.kind == 'resources'}
+        suffixes = {spec.suffix for spec in specs if spec.amount}
         return suffixes - {''}
 
     @lazy_property
@@ -319,7 +319,7 @@ class Ways:
     def _lowered(self, flavor: Flavor) -> Iterator[Commands]:
         """Yield how to request less of a resource class."""
         for spec in xs.parse(flavor.extra_specs):
-            if not spec.value.isdecimal() or spec.kind != 'resources':
+            if not spec.amount:
                 continue
             smaller = {
                 most
@@ -327,7 +327,7 @@ class Ways:
                 for inventory in (provider.inventories.get(spec.name),)
                 if inventory
                 for most in (min(inventory.capacity, inventory.max_unit),)
-                if 0 < most < int(spec.value)
+                if 0 < most < spec.amount
             }
             key = f'{spec.kind}{spec.suffix}:{spec.name}'
             for most in sorted(smaller, reverse=True)[:_OF_A_KIND]:

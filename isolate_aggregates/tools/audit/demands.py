@@ -115,9 +115,8 @@ def reservation_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
     for flavor in cloud.snapshot.flavors:
         for spec in xs.parse(flavor.extra_specs):
             if (
-                spec.kind == 'resources'
+                spec.amount
                 and spec.name.startswith(xs.RESERVATION_CLASS)
-                and spec.value.strip('0')
                 and spec.name not in resource_classes
             ):
                 yield Finding(

@@ -133,12 +133,8 @@ def _add_resource(
     group: placement_group.RequestGroup, flavor: Flavor, spec: xs.ExtraSpec
 ) -> None:
     is_known = spec.name in orc.STANDARDS or orc.is_custom(spec.name)
-    try:
-        amount = int(spec.value)
-    except ValueError:
-        amount = -1
-    if is_known and amount >= 0:
-        group.resources[spec.name] = amount
+    if is_known and spec.amount is not None:
+        group.resources[spec.name] = spec.amount
         return
     LOG.warning(
         'Flavor %(flavor)s: resources%(suffix)s:%(name)s=%(value)s is not a '

@@ -30,7 +30,7 @@ _SCOPES = frozenset({
 
 def groups_without_resources(flavor: Flavor) -> set[str]:
     specs = list(xs.parse(flavor.extra_specs))
-    suffixes = {spec.suffix for spec in specs if spec.kind == 'resources'}
+    suffixes = {spec.suffix for spec in specs if spec.amount}
     return {spec.suffix for spec in specs if spec.suffix} - suffixes
 
 

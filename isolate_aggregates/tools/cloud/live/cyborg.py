@@ -59,11 +59,7 @@ def _group(suffix: str, group: Mapping[str, Any]) -> ResourceGroup:
 
     return ResourceGroup(
         suffix,
-        {
-            spec.name: int(spec.value)
-            for spec in specs
-            if spec.kind == 'resources' and spec.value.isdecimal()
-        },
+        {spec.name: spec.amount for spec in specs if spec.amount is not None},
         traits(xs.REQUIRED),
         traits(xs.FORBIDDEN),
     )
