@@ -313,22 +313,24 @@ class Compute(NovaClient):
             accept=(200, *_GOING),
         )
 
-    def confirm_resizes(self, migrations: Collection[str]) -> None:
-        """Confirm unconfirmed resizes, to free the resources they hold.
+    def resized(self, migrations: Collection[str]) -> list[str]:
+        """Return the ids of servers whose resize is not confirmed yet.
 
         :param migrations: The uuids of migrations; those that are not
             unconfirmed resizes are ignored.
         """
         with self._asking('the migrations') as nova:
-            servers = [
-                migration.instance_uuid
+            return [
+                str(migration.instance_uuid)
                 for migration in nova.migrations.list(
                     status='finished', migration_type='resize'
                 )
                 if migration.uuid in migrations
             ]
-        for server in servers:
-            self._act(server, 'confirmResize')
+
+    def confirm_resize(self, server: str) -> None:
+        """Confirm a resize, to free the resources that it holds."""
+        self._act(server, 'confirmResize')
 
     def _act(self, server: str, action: str) -> int:
         answer = self.direct.request(

@@ -193,7 +193,7 @@ class Run:
             for project in sorted(action.projects):
                 LOG.warning(
                     'Project %s had no access to the flavor of its '
-                    'reservation %s, and has it now.',
+                    'reservation %s, and gets it again.',
                     project,
                     self.id,
                 )
@@ -232,9 +232,11 @@ class Run:
                     closed, self._now
                 )
             rest = '; reservation reconcile completes the end'
-            self.notes.append(Problem(Kind.OTHER, waiting, rest))
+            self.notes.append(Problem(Kind.OTHER, waiting.what, rest))
             for name, on in state.slots(self.id).items():
                 shut = HostSlots(on.total, 0, on.used, not on.used)
+                if state.hosts[name].provider not in waiting.providers:
+                    shut = HostSlots(0, 0, 0)
                 state = state.with_slots(name, self.id, shut)
             self.closed = state.with_reservation(self._ended)
         else:
@@ -256,13 +258,19 @@ class Run:
         :param short: The capacity problems of hosts, by name of the host.
         """
         reservation = state.records.reservations.get(self.id)
+        # A part that failed on several attempts is named once.
+        failed = dict.fromkeys(self._executor.failed)
+        notes = [
+            *self.notes,
+            *(Problem(Kind.OTHER, sentence) for sentence in failed),
+        ]
         if reservation is None or self.is_gone:
             last = self._ended or last
             if last is None:
                 raise errors.unknown(self.id)
-            return Status(last, Phase.ENDED, found=tuple(self.notes))
+            return Status(last, Phase.ENDED, found=tuple(notes))
         return status_of(
-            self._store, state, reservation, self._now, short, notes=self.notes
+            self._store, state, reservation, self._now, short, notes=notes
         )
 
 

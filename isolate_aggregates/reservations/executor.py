@@ -6,8 +6,10 @@ keep slots, extra specs and access alike. What changes the record of a
 reservation is in ``execution``, and of one of Blazar's in ``blazar.backend``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 import contextlib
+import dataclasses
+from functools import partial
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import names, slots
@@ -20,9 +22,22 @@ from isolate_aggregates.reservations.actions import (
     WriteExtraSpecs,
     WriteSlots,
 )
+from isolate_aggregates.reservations.parts import clause, tried
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools.placement import inventories
+
+
+@dataclasses.dataclass(frozen=True)
+class Waiting:
+    """What has to finish before a reservation is over.
+
+    :param what: A sentence without a full stop.
+    :param providers: The uuids of the providers that keep its slots.
+    """
+
+    what: str
+    providers: frozenset[str]
 
 
 class Executor:
@@ -35,6 +50,9 @@ class Executor:
         self._store = store
         self._id = reservation
         self._created_class = False
+        # What could not be done for a project, a server or a provider, as the
+        # predicates of sentences. It stops nothing else.
+        self.failed: list[str] = []
 
     def carry_out(
         self, action: Action, state: ObservedState, change: int = 0
@@ -59,11 +77,33 @@ class Executor:
             case SwitchSlots():
                 return self._switch_slots(action, state, change)
             case Grant():
-                for project in sorted(action.projects):
-                    compute.grant(self._id, project)
+                self._grant(action.projects, state)
             case Revoke():
                 compute.revoke(self._id)
         return action.after(state)
+
+    def _grant(self, projects: Collection[str], state: ObservedState) -> None:
+        """Give projects access; raise if none has it after that."""
+        failed = tried(
+            sorted(projects), partial(self._store.compute.grant, self._id)
+        )
+        has_none = len(failed) == len(projects) and not state.access.get(
+            self._id
+        )
+        for error in failed.values():
+            if has_none or isinstance(error, exception.ServiceNotFound):
+                raise error
+        self._note('project {} gets no access to its flavor', failed)
+
+    def _note(
+        self,
+        what: str,
+        failed: Mapping[str, exception.IsolateAggregatesError],
+    ) -> None:
+        self.failed += [
+            f'{what.format(part)}: {clause(error)}'
+            for part, error in failed.items()
+        ]
 
     def _write_slots(
         self, action: WriteSlots, state: ObservedState, change: int
@@ -111,45 +151,71 @@ class Executor:
             )
         return action.after(state)
 
-    def finish(self, providers: Iterable[str]) -> str | None:
+    def finish(self, providers: Iterable[str]) -> Waiting | None:
         """End the reservation as far as possible now; call again for the rest.
 
         First, access is revoked and slots are closed, so that no server can be
-        booted. Then the servers are deleted. When none is left, slots and
-        resource class are deleted, and last, by the caller, the flavor:
-        servers without an allocation, for example shelved ones, can only be
-        found by their flavor.
+        booted. Then the servers are deleted, and the slots on hosts where none
+        is left. At last the resource class is deleted, and by the caller the
+        flavor: servers without an allocation, for example shelved ones, can
+        only be found by their flavor.
 
         :param providers: The uuids of the reservation providers with its
             slots.
-        :returns: What has to finish first, as a sentence; None if only the
-            flavor is left.
+        :returns: What has to finish first; None if only the flavor is left.
         """
         compute, placement = self._store.compute, self._store.placement
         providers = list(providers)
-        compute.revoke(self._id)
-        self._change(providers, slots.closed)
-        holders = slots.holders(
-            placement, providers, names.resource_class(self._id)
+        self._note(
+            'project {} keeps access to its flavor',
+            tried(
+                compute.projects(self._id), partial(compute.revoke, self._id)
+            ),
         )
-        servers = set(compute.servers_of(self._id))
-        for server in sorted(servers):
-            compute.delete_server(server)
-        # Soft-deleted servers are not in Nova's list, but have allocations.
-        others = {
-            holder
-            for holder in sorted(holders - servers)
-            if not compute.delete_for_good(holder)
+        # If they cannot be closed, a server may come after those deleted here;
+        # it is found by the next run, as long as the flavor exists.
+        open_still = tried(providers, partial(self._edit, new=slots.closed))
+        self._note('the slots of provider {} stay open', open_still)
+        resource_class = names.resource_class(self._id)
+        holders_of = {
+            provider: slots.holders(placement, [provider], resource_class)
+            for provider in providers
         }
+        holders = set().union(*holders_of.values())
+        servers = set(compute.servers_of(self._id))
+        kept = tried(sorted(servers), compute.delete_server)
+        # Soft-deleted servers are not in Nova's list, but have allocations.
+        others: set[str] = set()
+
+        def delete_for_good(holder: str) -> None:
+            if not compute.delete_for_good(holder):
+                others.add(holder)
+
+        kept |= tried(sorted(holders - servers), delete_for_good)
+        self._note('Nova does not delete server {}', kept)
         if others:
             # The other consumers are migrations: servers that were resized to
             # another flavor hold their slot until the resize is confirmed.
-            compute.confirm_resizes(others)
-        if number := len(servers | holders):
-            are = text.plural(number, 'is', 'are')
-            return f'{text.counted(number, "server")} {are} being deleted'
-        self.remove(providers)
-        return None
+            self._note(
+                'Nova does not confirm the resize of server {}',
+                tried(compute.resized(others), compute.confirm_resize),
+            )
+        used = {name for name, some in holders_of.items() if some}
+        number = len(servers | holders)
+        if not number and not open_still:
+            self.remove(providers)
+            return None
+        freed = tried(
+            [name for name in providers if name not in used | {*open_still}],
+            partial(self._edit, new=slots.gone),
+        )
+        self._note('the slots of provider {} stay', freed)
+        deleted = number - len(kept)
+        are = text.plural(deleted, 'is', 'are')
+        what = f'{text.counted(deleted, "server")} {are} being deleted'
+        if not deleted:
+            what = 'its end is not complete'
+        return Waiting(what, frozenset({*used, *open_still, *freed}))
 
     def remove(self, providers: Iterable[str]) -> None:
         """Delete slots and resource class, if there are no servers."""
@@ -160,12 +226,15 @@ class Executor:
 
     def _change(self, providers: Iterable[str], new: slots.Edit) -> None:
         for provider in providers:
-            slots.change(
-                self._store.placement,
-                provider,
-                names.resource_class(self._id),
-                new,
-            )
+            self._edit(provider, new)
+
+    def _edit(self, provider: str, new: slots.Edit) -> None:
+        slots.change(
+            self._store.placement,
+            provider,
+            names.resource_class(self._id),
+            new,
+        )
 
     def _create_class(self) -> None:
         inventories.create_class(

@@ -1,35 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds what is wrong with the hosts for reservations, and mends it."""
 
+from collections.abc import Mapping
 import contextlib
 import datetime
+from functools import partial
 import logging
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, hosts, names, pools
 from isolate_aggregates.reservations.capacity import HostClaims
-from isolate_aggregates.reservations.state import ObservedState
-from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.parts import clause, tried
+from isolate_aggregates.reservations.state import (
+    ObservedState,
+    ReservationHost,
+)
+from isolate_aggregates.reservations.store import ReservationStore, Unreadable
 
 LOG = logging.getLogger(__name__)
 
 
 def mend_hosts(
     store: ReservationStore, state: ObservedState, now: datetime.datetime
-) -> tuple[ObservedState, list[errors.ReservationHostError]]:
+) -> tuple[ObservedState, list[Unreadable]]:
     """Restore what enabling hosts once set.
 
     Ordinary servers are kept out first. Nothing is restored if another
     aggregate is locked as a pool, because the hosts may belong to that one, or
     if the pool may be Blazar's, as after an import. While Blazar has leases, a
     host that is not in the pool is left alone: Blazar may have taken it out.
-    The aggregate of a lease exists before and after its hosts are in it.
+    The aggregate of a lease exists before and after its hosts are in it. A
+    host that cannot be mended is named, and stops no other.
 
     :returns: The state after that, and what is still wrong.
     """
     defects = _find_defects(store, state)
     pool = state.pool
+    problems: list[Unreadable] = []
+    failed: Mapping[str, exception.IsolateAggregatesError] = {}
     if (
         defects
         and pool
@@ -38,12 +47,19 @@ def mend_hosts(
     ):
         missing = pools.missing_metadata(pool)
         if missing:
-            store.compute.set_metadata(pool, missing)
-        for host in defects:
-            with contextlib.suppress(errors.ReservationHostError):
-                _mend(store, pool, host)
+            unlocked = tried(
+                [pool],
+                partial(store.compute.set_metadata, metadata=missing),
+            )
+            problems += [
+                errors.PoolError(
+                    pool.name, f'could not be locked again: {clause(exc)}'
+                )
+                for exc in unlocked.values()
+            ]
+        failed = tried(defects, partial(_mend, store, pool))
         state = store.read()
-    return state, host_problems(store, state, now)
+    return state, [*problems, *host_problems(store, state, now, failed)]
 
 
 def _advice(state: ObservedState, name: str) -> str:
@@ -55,7 +71,19 @@ def _advice(state: ObservedState, name: str) -> str:
             'may have taken it out; once no lease uses it, run reservation '
             f'host set --enable {name}'
         )
-    return f'run reservation host set --enable {name}'
+    enable = f'run reservation host set --enable {name}'
+    if _is_half_disabled(state.hosts.get(name)):
+        return f'{enable}, or with --disable to complete that'
+    return enable
+
+
+def _is_half_disabled(host: ReservationHost | None) -> bool:
+    """Return whether disabling a host may be running, or was interrupted.
+
+    It takes the trait of the reservation provider first. Nobody gives it back
+    meanwhile, or slots could be written to what is about to be deleted.
+    """
+    return bool(host and host.provider and host.in_pool and not host.is_ready)
 
 
 def _may_be_leased(state: ObservedState, name: str) -> bool:
@@ -67,7 +95,7 @@ def _may_be_leased(state: ObservedState, name: str) -> bool:
 def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
     # The state is newer than the one in which the defect was found.
     state, node, host = hosts.read_enablable(store, name)
-    if _may_be_leased(state, node.name):
+    if _may_be_leased(state, node.name) or _is_half_disabled(host):
         return
     hosts.enable(store, state, node, host)
     LOG.warning('Enabled host %s again.', name)
@@ -78,11 +106,24 @@ def _mend(store: ReservationStore, pool: Aggregate, name: str) -> None:
 
 
 def host_problems(
-    store: ReservationStore, state: ObservedState, now: datetime.datetime
+    store: ReservationStore,
+    state: ObservedState,
+    now: datetime.datetime,
+    failed: Mapping[str, exception.IsolateAggregatesError] | None = None,
 ) -> list[errors.ReservationHostError]:
-    """Return what is wrong with the hosts for reservations."""
+    """Return what is wrong with the hosts for reservations.
+
+    :param failed: Why hosts could not be mended, by name.
+    """
+
+    def why(name: str) -> str:
+        error = (failed or {}).get(name)
+        return f' (it cannot be restored: {clause(error)})' if error else ''
+
     return [
-        errors.ReservationHostError(name, f'{problem}; {_advice(state, name)}')
+        errors.ReservationHostError(
+            name, f'{problem}{why(name)}; {_advice(state, name)}'
+        )
         for name, problem in _find_defects(store, state).items()
     ] + [
         errors.ordinary_servers(name, servers)
@@ -126,7 +167,8 @@ def _find_defects(
     """Return what hosts lack that enabling sets, as predicates, by name."""
     pool = state.pool
     known = [host for host in state.hosts.values() if host.service]
-    if not any(host.is_ready for host in known):
+    is_ours = pool is not None and names.POOL_KEY in pool.metadata
+    if not (is_ours or any(host.is_ready for host in known)):
         return {}
     members = (
         {
@@ -150,6 +192,12 @@ def _find_defects(
             why = f'Placement does not have it in aggregate {pool.name}'
         elif not host.provider:
             problems[host.name] = 'has no reservation provider'
+            continue
+        elif is_ours and not host.is_ready:
+            problems[host.name] = (
+                'has a reservation provider without its trait, as disabling '
+                'it was interrupted, so it gets no slots'
+            )
             continue
         else:
             continue

@@ -13,7 +13,9 @@ from isolate_aggregates.tools.advice.spelling import flavors
 
 CLASS = 'CUSTOM_RESERVATION_1'
 
-amounts = st.text('0123456789+-_ .\t\uff11²\u0663x', max_size=4) | st.text(max_size=3)
+amounts = st.text('0123456789+-_ .\t\uff11²\u0663x', max_size=4) | st.text(
+    max_size=3
+)
 
 
 @examples(500)

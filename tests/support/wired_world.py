@@ -34,6 +34,9 @@ class Wire(adapters.HTTPAdapter):
         self.fault = None
         # Called before a call is carried.
         self.meddle = None
+        # Takes method, address and body of a call, and returns the status that
+        # the service answers without doing anything; None to do it.
+        self.refuse = None
         # The time that web servers tell, if they do.
         self.date = None
         # The most candidates in an answer of Placement, as operators can
@@ -57,6 +60,14 @@ class Wire(adapters.HTTPAdapter):
             return self._fail(request, fault)
         if self.meddle:
             self.meddle(request.method, request.url)
+        body = request.body or ''
+        body = body.decode() if isinstance(body, bytes) else body
+        if self.refuse and (
+            status := self.refuse(request.method, request.url, body)
+        ):
+            return _response(
+                request, status, {'errors': [{'detail': 'refused'}]}
+            )
         if self.most_candidates and '/allocation_candidates' in request.url:
             request.url += f'&limit={self.most_candidates}'
         if request.url.startswith(GLANCE):
@@ -143,7 +154,7 @@ class WiredWorld:
         placement, nova = scene
         self._database.put_back(placement)
         self.nova.put_back(nova)
-        self.wire.fault = self.wire.meddle = None
+        self.wire.fault = self.wire.meddle = self.wire.refuse = None
         self.wire.most_candidates = None
         self.wire.calls.clear()
 

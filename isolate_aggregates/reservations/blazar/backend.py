@@ -154,10 +154,12 @@ class Backend:
             left.
         """
         providers = self._read().slot_providers(reservation)
-        waiting = Executor(self._store, reservation).finish(providers)
+        executor = Executor(self._store, reservation)
+        waiting = executor.finish(providers)
         if waiting is None:
             self._nova.delete_flavor(reservation)
-        return waiting
+            return None
+        return '; '.join([waiting.what, *executor.failed])
 
     def records(self) -> list[BlazarRecord]:
         marks = map(parse, self._nova.records())

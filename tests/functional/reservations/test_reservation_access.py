@@ -39,7 +39,7 @@ def test_removed_access_is_restored(world, caplog):
     assert world.nova.access[kept] == {PROJECT}
     assert [record.getMessage() for record in caplog.records] == [
         f'Project {PROJECT} had no access to the flavor of its reservation '
-        f'{lost}, and has it now.'
+        f'{lost}, and gets it again.'
     ]
 
 
