@@ -14,6 +14,7 @@ from isolate_aggregates.testing import (
     make_snapshot,
 )
 from isolate_aggregates.tools.compute.servers import (
+    ComputeService,
     Server,
     ServerGroup,
     Servers,
@@ -59,7 +60,18 @@ def cloud(hosts, servers, locked=(), groups=(), services=(), **more):
 
     :param hosts: The numbers of CPUs by host.
     :param locked: The hosts in an isolated aggregate.
+    :param services: The services that are not just up and enabled.
+    :param cells: The cells of hosts, where there is more than one cell.
     """
+    cells = more.pop('cells', {})
+    by_name = {each.host: each for each in services}
+    services = [
+        dataclasses.replace(
+            by_name.get(host, ComputeService(host)),
+            cell=cells.get(host, 'cell1'),
+        )
+        for host in hosts
+    ]
     used = dict.fromkeys(hosts, 0)
     for each in servers:
         if each.host and each.flavor:
@@ -102,11 +114,18 @@ class Facts:
     locked: frozenset
     servers: tuple
     groups: tuple
+    cells: dict = dataclasses.field(default_factory=dict)
 
     @property
     def cloud(self):
         """The cloud."""
-        return cloud(self.hosts, self.servers, self.locked, self.groups)
+        return cloud(
+            self.hosts,
+            self.servers,
+            self.locked,
+            self.groups,
+            cells=self.cells,
+        )
 
     def may_use(self, one, host, home):
         """Return whether a server may be on a host, if there is room.
@@ -114,6 +133,9 @@ class Facts:
         :param home: The hosts of all servers by id.
         """
         if (host in self.locked) != bool(one.flavor.extra_specs):
+            return False
+        # Nova never leaves the cell.
+        if self.cells.get(host) != self.cells.get(one.host):
             return False
         for each in self.groups:
             if one.id not in each.members:
@@ -164,7 +186,12 @@ def random_facts(chance, hosts=4, most=8):
         members = chance.sample(servers, 2)
         policy = chance.choice(('affinity', 'anti-affinity', 'soft-affinity'))
         groups.append(group('g', policy, *members))
-    return Facts(sizes, locked, tuple(servers), tuple(groups))
+    cells = (
+        {host: chance.choice(('old', 'new')) for host in sizes}
+        if chance.random() < 0.3
+        else {}
+    )
+    return Facts(sizes, locked, tuple(servers), tuple(groups), cells)
 
 
 def least_stranded(facts, failing):

@@ -169,7 +169,7 @@ GROUPS = """
     - {id: g2, policy: soft-affinity}
     compute_services:
     - {host: win-1, state: down}
-    - {host: lin-1, status: disabled, disabled_reason: reserved}
+    - {host: lin-1, status: disabled, disabled_reason: reserved, cell: old}
 """
 
 
@@ -182,6 +182,7 @@ def test_groups_and_services_are_kept(write_cloud, tmp_path):
     down, disabled = snapshot.services
     assert (down.is_up, down.is_enabled) == (False, True)
     assert (disabled.is_enabled, disabled.reason) == (False, 'reserved')
+    assert snapshot.cells == {'lin-1': 'old'}
     again = tmp_path / 'again.yaml'
     cloud_file.save(snapshot, str(again))
     assert cloud_file.load(str(again)).servers == snapshot.servers

@@ -458,6 +458,56 @@ def test_the_exporter_exports_them(run, tmp_path):
     assert name not in path.read_text('utf-8')
 
 
+# Cells.
+
+
+def in_cells(**cells):
+    """Return a cloud with a full host and a large empty one."""
+    snapshot = cloud({'old-1': 1, 'new-1': 9}, [server('a', 'old-1')])
+    return dataclasses.replace(
+        snapshot,
+        services=tuple(
+            ComputeService(host.replace('_', '-'), cell=cell)
+            for host, cell in cells.items()
+        ),
+    )
+
+
+def test_servers_do_not_leave_their_cell():
+    result = survival(in_cells(old_1='old', new_1='new'), CONF)
+    [[one]] = [case.stranded for case in result.cases if case.servers]
+    assert one.reason == 'no other host of its cell old may be used'
+    assert result.not_known == ()
+    margin = result.margins[0]
+    assert (margin.free, margin.hosts_short) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ('cells', 'times'),
+    [
+        ({}, 1),
+        ({'old_1': 'old', 'new_1': ''}, 1),
+        ({'old_1': '', 'new_1': 'new'}, 1),
+        ({'old_1': 'old', 'new_1': 'old'}, 0),
+    ],
+)
+def test_unknown_cells_are_named_where_a_way_out_depends_on_them(cells, times):
+    result = survival(in_cells(**cells), CONF)
+    assert result.is_survived
+    told = 'which hosts are in which cells, which servers do not leave'
+    assert result.not_known == (told,) * times
+
+
+def test_unknown_cells_do_not_matter_to_servers_without_a_way_out():
+    snapshot = cloud({'h1': 4, 'w1': 4}, [server('a', 'h1')], locked=['w1'])
+    snapshot = dataclasses.replace(
+        snapshot, services=(ComputeService('h1'), ComputeService('w1'))
+    )
+    result = survival(snapshot, CONF)
+    assert not result.is_survived
+    assert result.not_known == ()
+
+
 # Zones, child providers and many hosts.
 
 

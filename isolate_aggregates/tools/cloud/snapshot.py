@@ -113,6 +113,11 @@ class Snapshot:
         return frozenset(s.host for s in self.services or () if not s.is_up)
 
     @lazy_property
+    def cells(self) -> Mapping[str, str]:
+        """The cells of the hosts whose cell is known."""
+        return {s.host: s.cell for s in self.services or () if s.cell}
+
+    @lazy_property
     def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
         """The aggregates that require each trait."""
         aggregates: dict[str, list[Aggregate]] = {}

@@ -108,12 +108,15 @@ class ComputeService:
     """A compute service.
 
     :param reason: Why it is disabled; empty if no reason was given.
+    :param cell: The name of its cell; empty if unknown, as Nova's API does not
+        tell it.
     """
 
     host: str
     is_up: bool = True
     is_enabled: bool = True
     reason: str = ''
+    cell: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

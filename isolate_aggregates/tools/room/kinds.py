@@ -61,11 +61,13 @@ class Kind:
     :param demands: What a server takes from its host, by resource class, for
         each query to Placement, of which a host needs one.
     :param refusal: Why no host may be used; empty if one may.
+    :param cell: The cell that they cannot leave; empty if it does not matter.
     """
 
     hosts: frozenset[str]
     demands: tuple[Mapping[str, int], ...]
     refusal: str = ''
+    cell: str = ''
     _queries: Callable[[], tuple[ResourceRequest, ...]] = tuple
 
     @lazy_property
@@ -137,6 +139,7 @@ class Kinds:
         self._filters = frozenset(conf[ENABLED[0]][ENABLED[1]] or ())
         self._likeness = Likeness()
         self._of_likeness: dict[Hashable, Kind] = {}
+        self._in_cells: dict[tuple[Kind, str], Kind] = {}
         self._alike: dict[Hashable, Alike] = {}
         self._of_questions: dict[Hashable, Kind] = {}
 
@@ -159,6 +162,32 @@ class Kinds:
             yield 'which compute services are down'
         if self.shares_unknown(servers.placed):
             yield 'which servers have shares of Manila'
+        if self._cells_matter(servers.placed):
+            yield 'which hosts are in which cells, which servers do not leave'
+
+    def _cells_matter(self, servers: Iterable[Server]) -> bool:
+        """Return whether a server could move, if the cell is the same."""
+        hosts = {p.host for p in self._snapshot.providers if p.host}
+        unknown = hosts - self._snapshot.cells.keys()
+        if not unknown:
+            return False
+        seen = set()
+        for server in servers:
+            if not server.host or not server.flavor:
+                continue
+            try:
+                kind = self.of_server(server)
+            except errors.InvalidRequest:
+                continue
+            if server.host in unknown:
+                # Whichever other host there is.
+                if len(kind.hosts) > (server.host in kind.hosts):
+                    return True
+            elif kind not in seen:
+                seen.add(kind)
+                if not unknown.isdisjoint(kind.hosts):
+                    return True
+        return False
 
     @property
     def index(self) -> ProviderIndex:
@@ -177,12 +206,35 @@ class Kinds:
         key = self._likeness.key(server, server.flavor)
         if key not in self._of_likeness:
             self._of_likeness[key] = self.of_request(self.requests.of(server))
-        return self._of_likeness[key]
+        kind, cell = self._of_likeness[key], self._cell(server)
+        if (kind, cell) not in self._in_cells:
+            self._in_cells[kind, cell] = self._within(kind, cell)
+        return self._in_cells[kind, cell]
+
+    def _cell(self, server: Server) -> str:
+        """Return the cell of a server; empty if unknown."""
+        return self._snapshot.cells.get(server.host or '', '')
+
+    def _within(self, kind: Kind, cell: str) -> Kind:
+        """Return the kind of servers that cannot leave their cell.
+
+        Nova restricts live migrations and evacuations to the cell, and by
+        default cold migrations, too (``compute:servers:resize:cross_cell``).
+        """
+        others = {
+            host
+            for host in kind.hosts
+            if cell and self._snapshot.cells.get(host, cell) != cell
+        }
+        if not others:
+            return kind
+        return dataclasses.replace(kind, hosts=kind.hosts - others, cell=cell)
 
     def alike(self, server: Server) -> Alike:
         """Return the servers that are moved like one."""
         key = (
             self._likeness.key(server, server.flavor),
+            self._cell(server),
             server.status,
             server.has_shares,
             any(port.accelerator for port in server.ports)

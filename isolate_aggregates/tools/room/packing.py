@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 
+from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.room.kinds import Kind
 from isolate_aggregates.tools.room.occupancy import Occupancy
@@ -190,6 +191,8 @@ def objection(
     if kind.refusal:
         return f'the filters refuse it: {kind.refusal}'
     if not hosts:
+        if kind.cell:
+            return f'no other host of its cell {quoted(kind.cell)} may be used'
         return 'no other host may be used'
     if server and occupancy.is_grouped(server):
         objections = {occupancy.group_objection(server, h) for h in hosts}

@@ -43,6 +43,7 @@ def services(document: Mapping[str, Any]) -> tuple[ComputeService, ...] | None:
             entry.get('state', _STATES[0]) == _STATES[0],
             entry.get('status', _STATUSES[0]) == _STATUSES[0],
             entry.get('disabled_reason', ''),
+            entry.get('cell', ''),
         )
         for entry in document[_SERVICES]
     )
@@ -77,6 +78,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
                     if service.reason
                     else {}
                 ),
+                **({'cell': service.cell} if service.cell else {}),
             }
             for service in snapshot.services
         ]
