@@ -117,7 +117,11 @@ def _shown(value: object) -> str:
 def _created(reservation: Reservation, state: ObservedState) -> str:
     hosts = slots_by_host(state.slots(reservation.id))
     end = reservation.end
-    until = f' until {_shown(end)}' if end else ', without an end,'
+    until = (
+        f' until {_shown(end)}, when its servers are deleted,'
+        if end
+        else ', without an end,'
+    )
     return (
         f'reserve {text.counted(reservation.amount, "slot")} for project '
         f'{reservation.project} from {_shown(reservation.start)}{until} on '

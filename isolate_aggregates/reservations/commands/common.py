@@ -10,15 +10,17 @@ from typing import Any
 from cliff import columns
 from oslo_config import cfg
 from oslo_log import log as logging
+from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations, text
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.reservations import Status, errors
+from isolate_aggregates.reservations import Status, errors, names
 from isolate_aggregates.reservations.commands import documents, times
 from isolate_aggregates.reservations.status import slots_by_host
 from isolate_aggregates.reservations.store import Unreadable
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import filter_sets
 from isolate_aggregates.tools.cli import consent, output, usage
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
@@ -172,16 +174,36 @@ def add_reservation(
     number: str | None = None,
     default: str = '',
 ) -> None:
-    """Add the argument for the id of a reservation.
+    """Add the argument for a reservation; see :func:`id_of`.
 
-    :param number: The argparse ``nargs``; None for one id.
+    :param number: The argparse ``nargs``; None for one.
     """
     parser.add_argument(
         'reservation',
         nargs=number,
         metavar='<reservation>',
-        help=f'Id of the reservation{default}',
+        help=f'Id or name of the reservation{default}',
     )
+
+
+def id_of(store: reservations.ReservationStore, reservation: str) -> str:
+    """Return the id of a reservation by its id or name.
+
+    :raises NotFound: if there is none of that name.
+    :raises NotUnique: if there are several.
+    """
+    if uuidutils.is_uuid_like(reservation):
+        return names.reservation_id(reservation)
+    found = sorted(
+        one.id
+        for one in store.records().reservations.values()
+        if one.name == reservation and not one.was_refused
+    )
+    if not found:
+        raise errors.unknown(reservation)
+    if len(found) > 1:
+        raise tools_errors.NotUnique('reservation', reservation, found)
+    return found[0]
 
 
 class ReservationLister(output.ReportLister):

@@ -56,6 +56,8 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
 
     def report(self, args: argparse.Namespace) -> output.Report:
         store = common.store(self.app.conf, self.app.connect())
+        if args.reservation:
+            args.reservation = common.id_of(store, args.reservation)
         is_move = bool(args.hosts or args.call_off or args.evacuate)
         statuses: list[Status] = []
 
@@ -175,6 +177,12 @@ class ReconcileReservations(common.ReservationLister):
             help='With --watch: move slots without a server from a host whose '
             'compute service has been down for this many seconds; by default '
             'they stay, because hosts usually come back',
+        )
+        parser.add_argument(
+            '--yes',
+            action='store_true',
+            help='Has no effect, as this command never asks; it is accepted '
+            'like by all commands that change something',
         )
         return parser
 

@@ -45,15 +45,16 @@ class ShowReservation(common.OneShown):
 
     def status(self, args: argparse.Namespace) -> Status:
         store = common.store(self.app.conf, self.app.connect())
-        return reservations.show(store, args.reservation, times.now())
+        name = common.id_of(store, args.reservation)
+        return reservations.show(store, name, times.now())
 
 
 class ListReservations(common.ReservationLister):
     """Show all reservations, their slots and their problems.
 
     Sorted by start. As json or yaml: one document with everything about each.
-    With --ending-within the exit status is 4 if there are any, and 1 if one
-    cannot be read. Only --mine works without the rights of an administrator.
+    The exit status is 1 if one cannot be read. With --ending-within it is 4 if
+    there are any. Only --mine works without the rights of an administrator.
     """
 
     @staticmethod
@@ -109,7 +110,10 @@ class ListReservations(common.ReservationLister):
         )
         within = args.ending_within
         if within is None:
-            return self.listed(statuses)
+            return self.listed(
+                statuses,
+                ExitStatus.ERROR if self.is_incomplete else ExitStatus.DONE,
+            )
         ending = [
             status
             for status in statuses
@@ -223,7 +227,7 @@ class UpdateReservation(common.OneChanged):
             )
         store = common.store(self.app.conf, self.app.connect())
         cloud = base.live_cloud(self.app)
-        name = args.reservation
+        name = common.id_of(store, args.reservation)
         if isinstance(end, datetime.timedelta):
             state = store.read()
             end = self.time(end, state.reservation(name).start)
@@ -260,9 +264,10 @@ class EndReservation(common.OneChanged):
 
     def status(self, args: argparse.Namespace) -> Status:
         store = common.store(self.app.conf, self.app.connect())
+        name = common.id_of(store, args.reservation)
 
         def end(now: datetime.datetime, dry_run: bool) -> Status:
-            return reservations.end(store, args.reservation, now, dry_run)
+            return reservations.end(store, name, now, dry_run)
 
         self._ended = self.change(args, store, end)
         return self._ended

@@ -397,7 +397,7 @@ def test_slots_whose_record_was_deleted_are_named(
     delete = f'--resource-class {names.resource_class(ID)} {uuid}'
     del world.nova.flavors[ID]
 
-    for words, code in (('list', 0), ('reconcile', 3), ('repair', 3)):
+    for words, code in (('list', 1), ('reconcile', 3), ('repair', 3)):
         result = command(words)
         assert result.code == code
         assert result.err.startswith(
@@ -622,9 +622,33 @@ def test_a_reservation_that_cannot_be_read_is_named(command, run_json, world):
     run_json(*CREATE, '--id', ID)
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount": 1', '')
-    for name in ('list', 'reconcile'):
-        result = command(name)
+    for arguments in ((), ('-f', 'json')):
+        result = command('list', *arguments)
         assert f'Reservation {ID} has a flavor' in result.err
+        assert result.code == 1
+    result = command('reconcile', '--yes')
+    assert f'Reservation {ID} has a flavor' in result.err
+    assert result.code == 3
+
+
+def test_a_reservation_is_named_by_its_name(command, run_json):
+    run_json(*CREATE, '--id', ID, '--name', 'course')
+    assert run_json('show', 'course')['id'] == ID
+    assert run_json('set', 'course', '--amount', '2')['amount'] == 2
+    assert run_json('set', 'course', '--end', '9d')['end']
+    [repaired] = run_json('repair', 'course')['reservations']
+    assert repaired['id'] == ID
+    run_json(*CREATE, '--id', OTHER, '--name', 'course')
+    for action in (('show',), ('set', '--amount', '1'), ('end',)):
+        result = command(action[0], 'course', *action[1:])
+        assert result.code == 1
+        assert ID in result.err
+        assert OTHER in result.err
+    run_json('set', OTHER, '--name', 'other')
+    assert run_json('end', 'course')['state'] == 'ended'
+    result = command('end', 'course')
+    assert result.code == 1
+    assert 'course' in result.err
 
 
 def end():
