@@ -6,7 +6,7 @@ a host that is not a member there. See `Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.text import listed, named, plural
@@ -34,24 +34,41 @@ def not_in_placement(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that are in an aggregate only in Nova."""
     for aggregate in cloud.snapshot.aggregates:
         outside = {
-            host
+            host: nodes
             for host in aggregate.hosts
-            for node in cloud.nodes.get(host, ())
-            if aggregate.uuid not in node.aggregates
+            if (
+                nodes := [
+                    node
+                    for node in cloud.nodes.get(host, ())
+                    if aggregate.uuid not in node.aggregates
+                ]
+            )
         }
         if outside:
             yield _not_in_placement(cloud, aggregate, outside)
 
 
 def _not_in_placement(
-    cloud: AuditedCloud, aggregate: Aggregate, outside: set[str]
+    cloud: AuditedCloud,
+    aggregate: Aggregate,
+    outside: Mapping[str, Sequence[Provider]],
 ) -> Finding:
+    """Return the finding on hosts, some of whose nodes may be members.
+
+    :param outside: The compute nodes that are no members, by host.
+    """
     is_locked = aggregate.uuid in cloud.locked
+    partly = {
+        host: f'{host} ({named("node", (node.name for node in nodes))})'
+        for host, nodes in outside.items()
+        if len(nodes) < len(cloud.nodes[host])
+    }
     return Finding(
         'not-in-placement',
         Severity.ERROR if is_locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
-        f'does not have {listed(outside)} in Placement',
+        'does not have '
+        f'{listed(partly.get(host, host) for host in outside)} in Placement',
         'the aggregate is locked, but any server may land on them'
         if is_locked
         else 'servers that are sent to the aggregate cannot land on them',

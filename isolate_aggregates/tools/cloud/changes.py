@@ -235,13 +235,17 @@ def pool(names: Iterable[str], is_enabled: bool) -> Change:
         ]
         if not is_enabled:
             for one in pools:
-                snapshot = _with_hosts(snapshot, one, one.hosts - hosts)
+                snapshot = _with_hosts(
+                    snapshot, one, one.hosts - hosts, is_whole=True
+                )
             return snapshot
         if not pools:
             lock = {TRAIT_PREFIX + RESERVATION_TRAIT: REQUIRED}
             snapshot = new_aggregate('reservation pool', lock)(snapshot)
             pools = [snapshot.aggregates[-1]]
-        return _with_hosts(snapshot, pools[0], pools[0].hosts | hosts)
+        return _with_hosts(
+            snapshot, pools[0], pools[0].hosts | hosts, is_whole=True
+        )
 
     return change
 
@@ -281,9 +285,24 @@ def _replaced(snapshot: Snapshot, field: str, value: Any) -> Snapshot:
     return dataclasses.replace(snapshot, **{field: value})
 
 
-def _with_hosts(snapshot: Snapshot, old: Aggregate, hosts: _Names) -> Snapshot:
-    """Change the hosts of an aggregate, in Placement too, as Nova does."""
+def _with_hosts(
+    snapshot: Snapshot, old: Aggregate, hosts: _Names, is_whole: bool = False
+) -> Snapshot:
+    """Change the hosts of an aggregate, in Placement too, as Nova does.
+
+    Of a compute service with several nodes, as with Ironic, Nova adds and
+    removes only the first one in Placement (``add_host_to_aggregate`` of
+    ``nova.compute.api``).
+
+    :param is_whole: Whether all compute nodes of a service are changed.
+    """
     new = dataclasses.replace(old, hosts=hosts)
+    moved_hosts = old.hosts ^ hosts
+    moved = {
+        node.uuid
+        for nodes in nodes_of(snapshot, moved_hosts).values()
+        for node in (nodes if is_whole else nodes[:1])
+    }
 
     def member(node: Provider) -> Provider:
         aggregates = node.aggregates - {old.uuid}
@@ -291,10 +310,21 @@ def _with_hosts(snapshot: Snapshot, old: Aggregate, hosts: _Names) -> Snapshot:
             aggregates |= {new.uuid}
         return dataclasses.replace(node, aggregates=aggregates)
 
-    moved_hosts = old.hosts ^ hosts
     snapshot = altered(
         snapshot, 'aggregates', lambda one: one is old, lambda _: new
     )
     return altered(
-        snapshot, 'providers', lambda node: node.host in moved_hosts, member
+        snapshot, 'providers', lambda node: node.uuid in moved, member
     )
+
+
+def nodes_of(
+    snapshot: Snapshot, hosts: Iterable[str]
+) -> dict[str, list[Provider]]:
+    """Return the compute nodes of some hosts that have any."""
+    nodes: dict[str, list[Provider]] = {}
+    wanted = frozenset(hosts)
+    for node in snapshot.providers:
+        if node.host in wanted:
+            nodes.setdefault(node.host or '', []).append(node)
+    return nodes
