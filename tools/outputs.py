@@ -158,6 +158,9 @@ def invocations(directory: str) -> Iterator[list[str]]:
                 new = ['--trait', 'CUSTOM_NEW']
                 yield ['lock', 'create', g['name'], *new, *at, '-f', fmt]
                 yield ['lock', 'delete', g['name'], *at, '-f', fmt]
+                node = [hosts[0], '--trait', 'CUSTOM_NEW']
+                yield ['provider', 'set', *node, *at, '-f', fmt]
+                yield ['provider', 'unset', *node, *at, '-f', fmt]
             for trait in sorted(traits)[:1]:
                 for f in flavors[:2]:
                     key = ['--flavor', f, '--trait', trait]
@@ -277,6 +280,8 @@ def invocations(directory: str) -> Iterator[list[str]]:
         'relocation create',
         'key remove',
         'lock show',
+        'provider set',
+        'provider unset',
         'report save',
         'snapshot save',
         'survival list',

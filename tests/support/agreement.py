@@ -13,6 +13,7 @@ from isolate_aggregates.tools.cli import terminal
 
 _CHANGES = frozenset({
     *('lock create', 'lock delete', 'key add', 'key remove'),
+    *('provider set', 'provider unset'),
     'relocation create',
     *('reservation create', 'reservation end', 'reservation repair'),
     *('reservation set', 'reservation host set'),

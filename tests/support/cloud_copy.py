@@ -122,6 +122,15 @@ class CloudCopy:
                 [trait] = options['trait']
                 [flavor] = options['flavor']
                 self._set_specs(flavor, {f'trait:{trait}': 'required'})
+            case ['isolate-aggregates', 'provider', 'unset', uuid]:
+                node = self._provider(uuid)
+                self._change_provider(
+                    uuid,
+                    traits=node.traits.difference(options.get('trait', ())),
+                    aggregates=node.aggregates.difference(
+                        options.get('aggregate', ())
+                    ),
+                )
             case ['isolate-aggregates', 'lock', 'create', aggregate]:
                 [trait] = options['trait']
                 self._set_tags(aggregate, {f'trait:{trait}': 'required'})
@@ -169,12 +178,6 @@ class CloudCopy:
                         node, traits=node.traits - {DISABLED}
                     ),
                 )
-            case ['resource', 'provider', 'trait', 'set', uuid]:
-                traits = frozenset(options.get('trait', ()))
-                self._change_provider(uuid, traits=traits)
-            case ['resource', 'provider', 'aggregate', 'set', uuid]:
-                members = frozenset(options.get('aggregate', ()))
-                self._change_provider(uuid, aggregates=members)
             case ['resource', 'provider', 'delete', uuid]:
                 self._replace('providers', self._provider(uuid), None)
             case ['trait', 'create', name]:
@@ -187,7 +190,7 @@ class CloudCopy:
                 assert options['host']
             case ['server', 'migrate', server]:
                 self._migrate(server)
-            case ['server', 'migrate', 'confirm', server]:
+            case ['server', 'migration', 'confirm', server]:
                 assert server not in self.servers
             case _:
                 raise AssertionError(f'what is openstack {plain}?')

@@ -229,7 +229,7 @@ def test_a_misplaced_server_is_reported_with_its_repair():
         (
             'SHUTOFF',
             'openstack server migrate --wait id-of-vm && openstack server '
-            'migrate confirm id-of-vm',
+            'migration confirm id-of-vm',
         ),
         ('ERROR', None),
     ],
@@ -243,13 +243,13 @@ def test_the_repair_depends_on_the_status_of_the_server(status, repair):
 @pytest.mark.parametrize(
     ('more', 'is_up', 'repair'),
     [
-        ({}, False, 'openstack server evacuate --wait id-of-vm'),
+        ({}, False, 'openstack server evacuate id-of-vm'),
         # Nova moves a virtual TPM cold only, and evacuates none.
         (
             {'image_properties': {'hw_tpm_version': '2.0'}},
             True,
             'openstack server migrate --wait id-of-vm && openstack server '
-            'migrate confirm id-of-vm',
+            'migration confirm id-of-vm',
         ),
         ({'image_properties': {'hw_tpm_version': '2.0'}}, False, None),
     ],

@@ -933,7 +933,7 @@ def test_commands_of_cold_migrations_confirm_them(run):
     result = relocate(run, '--host', 'win-1', '--as', 'commands', '--cold')
     first, second = result.out.splitlines()
     assert '--live-migration' not in first
-    assert ' && openstack server migrate confirm ' in second
+    assert ' && openstack server migration confirm ' in second
 
 
 def test_what_is_left_is_said_beside_commands(run):

@@ -13,7 +13,6 @@ import contextvars
 import dataclasses
 import shlex
 from types import MappingProxyType
-from typing import Any
 
 from oslo_utils import uuidutils
 
@@ -84,9 +83,6 @@ _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 _Thing = Aggregate | Flavor | Image
 
-# Later microversions require the generation, which may change between audit
-# and repair.
-_MEMBERSHIP = '1.18'
 # Choosing the host of a migration.
 _TARGETS = ('--os-compute-api-version=2.56',)
 _TRAITS = '1.6'
@@ -370,19 +366,17 @@ def list_servers(host: str) -> Commands:
     return (_openstack(words),)
 
 
-def set_members(provider: Provider, without: Iterable[str]) -> Commands:
-    """Return the command that removes a provider from Placement aggregates.
+def leave_aggregate(provider: Provider, aggregate: str) -> Commands:
+    """Return the command that removes a provider from a Placement aggregate.
 
-    :param without: The uuids of the aggregates.
+    :param aggregate: Its uuid.
     """
-    rest = provider.aggregates - {*without}
-    return (_on_provider(provider, 'aggregate', rest, _MEMBERSHIP),)
+    return (_of_provider(provider, 'aggregate', aggregate),)
 
 
-def set_traits(provider: Provider, without: Iterable[str]) -> Commands:
-    """Return the command that removes traits from a provider."""
-    rest = provider.traits - {*without}
-    return (_on_provider(provider, 'trait', rest, _TRAITS),)
+def remove_trait(provider: Provider, trait: str) -> Commands:
+    """Return the command that removes a trait from a provider."""
+    return (_of_provider(provider, 'trait', trait),)
 
 
 def add_node_traits(nodes: Iterable[Provider], trait: str) -> Commands:
@@ -447,13 +441,17 @@ def migrate(server_id: str, live: bool, host: str = '') -> Commands:
         *((f'--host={host}',) if host else ()),
         '--wait',
     )
-    confirm = _openstack(('server', 'migrate', 'confirm'), server_id)
+    confirm = _openstack(('server', 'migration', 'confirm'), server_id)
     return (_openstack(words, server_id), *(() if live else (confirm,)))
 
 
 def evacuate(server_id: str) -> Commands:
-    """Return the commands that evacuate a server from a host that is down."""
-    return (_openstack(('server', 'evacuate', '--wait'), server_id),)
+    """Return the commands that evacuate a server from a host that is down.
+
+    The server arrives stopped. The client would wait for it to be active, so
+    that ``--wait`` never ended.
+    """
+    return (_openstack(('server', 'evacuate'), server_id),)
 
 
 def _on(
@@ -477,18 +475,13 @@ def _on(
     )
 
 
-def _on_provider(
-    provider: Provider,
-    part: str,
-    values: Iterable[str],
-    microversion: str,
-) -> Command:
-    options = (w for v in sorted(values) for w in (f'--{part}', v))
-    words = ('provider', part, 'set', *options)
-    fields: dict[str, Any] = {f'{part}s': frozenset(values)}
+def _of_provider(provider: Provider, part: str, name: str) -> Command:
+    # The client of Placement can only replace all of them.
     return Command(
-        _placement(microversion, words, provider.uuid),
-        changes.provider(provider.uuid, **fields),
+        (PROGRAM, 'provider', 'unset', provider.uuid, f'--{part}', name),
+        changes.names_of_provider(
+            provider.uuid, f'{part}s', lambda old: old - {name}
+        ),
         [('provider', provider.uuid)],
     )
 

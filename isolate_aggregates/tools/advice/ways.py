@@ -349,7 +349,7 @@ class Ways:
         for node in self.snapshot.providers:
             for uuid in sorted(node.aggregates & aggregates.keys()):
                 if node.host and node.host not in aggregates[uuid].hosts:
-                    yield commands.set_members(node, without=[uuid])
+                    yield commands.leave_aggregate(node, uuid)
 
     def _properties(self, image: Image) -> Iterator[Commands]:
         declaration = self.pipeline.image_properties

@@ -115,16 +115,9 @@ def _either(
 ) -> tuple[Repair, ...]:
     """Return how to add a host in Nova, and how to remove it in Placement."""
     add = Repair(commands.add_hosts(aggregate, [node.host or '']))
+    leave = Repair(commands.leave_aggregate(node, aggregate.uuid))
     # A host behind a lock stays behind it unless the operator decides.
-    if aggregate.uuid in cloud.locked:
-        return add, Repair(commands.set_members(node, [aggregate.uuid]))
-    # It sets all memberships, so that another one would undo it.
-    surplus = (
-        each.uuid
-        for each in cloud.snapshot.aggregates
-        if node.host not in each.hosts and each.uuid not in cloud.locked
-    )
-    return Repair(commands.set_members(node, surplus)), add
+    return (add, leave) if aggregate.uuid in cloud.locked else (leave, add)
 
 
 def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:

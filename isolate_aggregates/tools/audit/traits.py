@@ -171,22 +171,7 @@ def _outside(
         (
             Repair(commands.SYNC, safe=True)
             if has_mark
-            # It sets all traits, so that another one would undo it.
-            else Repair(
-                commands.set_traits(
-                    holder,
-                    without=(
-                        each
-                        for each in holder.traits & cloud.required_by.keys()
-                        if os_traits.is_custom(each)
-                        and each not in marks.marked_traits(holder.traits)
-                        and not any(
-                            node.host in aggregate.hosts
-                            for aggregate in cloud.required_by[each]
-                        )
-                    ),
-                )
-            ),
+            else Repair(commands.remove_trait(holder, trait)),
         ),
         about=About.of(
             hosts=[node.host or ''], aggregates=(a.name for a in requiring)

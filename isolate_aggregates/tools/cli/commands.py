@@ -34,6 +34,8 @@ _WORDS = {
     ),
     'lock list': ('list', 'locks'),
     'lock show': ('describe', 'show'),
+    'provider set': ('provider add',),
+    'provider unset': ('provider delete', 'provider remove'),
     'relocation create': (
         *('drain', 'empty', 'evacuate', 'migrate', 'move', 'relocate'),
     ),

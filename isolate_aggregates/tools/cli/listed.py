@@ -53,6 +53,12 @@ DESCRIPTIONS = {
     ),
     'lock_show': ('Show everything about one lock, aggregate or host.'),
     'matrix_list': ('Show which flavors and images may use which hosts.'),
+    'provider_set': (
+        'Add a trait to a resource provider, or add it to an aggregate.'
+    ),
+    'provider_unset': (
+        'Remove a trait from a resource provider, or it from an aggregate.'
+    ),
     'relocation_create': (
         'Plan migrations that empty hosts, bring servers home, or make room.'
     ),

@@ -21,7 +21,7 @@ _TASKS = (
         'See which servers may use which hosts',
         ('candidate', 'check', 'capacity', 'matrix', 'report'),
     ),
-    ('Isolate hosts', ('lock', 'key', 'effect', 'filter')),
+    ('Isolate hosts', ('lock', 'key', 'provider', 'effect', 'filter')),
     (
         'Maintain isolation',
         ('test', 'survival', 'relocation', 'exporter', 'snapshot', 'ledger'),

@@ -10,7 +10,13 @@ from isolate_aggregates.tools.locks.documents import SHOW
 from isolate_aggregates.tools.room.documents import RELOCATION, SURVIVAL
 
 SCHEMAS = {
-    **dict.fromkeys(('key add', 'key remove', 'lock delete'), CHANGES),
+    **dict.fromkeys(
+        (
+            *('key add', 'key remove', 'lock delete'),
+            *('provider set', 'provider unset'),
+        ),
+        CHANGES,
+    ),
     'lock create': LOCK,
     'sync': documents.SYNC,
     'audit': documents.AUDIT,
