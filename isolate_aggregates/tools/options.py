@@ -100,6 +100,15 @@ Nova's own option.
 """,
     ),
     cfg.StrOpt(
+        'internal_service_availability_zone',
+        default='internal',
+        help="""
+Availability zone of Nova's services other than nova-compute.
+
+Nova's own option.
+""",
+    ),
+    cfg.StrOpt(
         'default_schedule_zone',
         help="""
 Availability zone for servers that request none.
@@ -263,6 +272,7 @@ _OPTIONS: dict[str, list[cfg.Opt]] = {
 CLOUD_SETTINGS = (
     (DEFAULT, 'default_availability_zone'),
     (DEFAULT, 'default_schedule_zone'),
+    (DEFAULT, 'internal_service_availability_zone'),
     (ia_conf.SCHEDULER, 'enable_isolated_aggregate_filtering'),
     (ia_conf.SCHEDULER, 'placement_req_required_member_prefix'),
     (ia_conf.SCHEDULER, 'placement_req_default_forbidden_member_prefix'),

@@ -250,6 +250,13 @@ def test_an_unknown_zone_is_named(on_cloud):
     )
 
 
+def test_the_zone_of_internal_services_constrains_nothing(on_cloud):
+    """nova-api accepts it, and no aggregate has it."""
+    plain = on_cloud(*QUERY)
+    result = on_cloud(*QUERY, '--availability-zone', 'internal')
+    assert (result.code, result.out) == (plain.code, plain.out)
+
+
 def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud):
     arguments = (*QUERY, '--availability-zone')
     result = on_cloud(*arguments, 'az2')

@@ -395,6 +395,7 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed(
         'file (did you mean scheduler.max_placement_results?); the settings '
         'are DEFAULT.default_availability_zone, '
         'DEFAULT.default_schedule_zone, '
+        'DEFAULT.internal_service_availability_zone, '
         'scheduler.enable_isolated_aggregate_filtering, '
     )
 

@@ -14,6 +14,8 @@ from isolate_aggregates.tools.request import Request
 
 # The zone of hosts in no aggregate with a zone.
 _UNNAMED = (options.DEFAULT, 'default_availability_zone')
+# The zone of Nova's other services, such as nova-scheduler.
+_INTERNAL = (options.DEFAULT, 'internal_service_availability_zone')
 
 
 def acceptance(
@@ -47,14 +49,22 @@ def acceptance(
             f'nova-api refuses {subject}: {_texts(refusals)}.'
         )
     if isinstance(aggregates, CloudIndex) and not request.host_forced:
-        _check_zone(request, aggregates, settings[_UNNAMED])
+        _check_zone(
+            request, aggregates, settings[_UNNAMED], settings[_INTERNAL]
+        )
 
 
-def _check_zone(request: Request, cloud: CloudIndex, unnamed: str) -> None:
-    """Raise if no host is in the zone of new servers."""
+def _check_zone(
+    request: Request, cloud: CloudIndex, unnamed: str, internal: str
+) -> None:
+    """Raise if no service is in the zone of new servers.
+
+    The zones that nova-api accepts are those of all services
+    (``nova.availability_zones.get_availability_zones``).
+    """
     zone = request.availability_zone
     zones = cloud.zones(unnamed) if zone else frozenset()
-    if zones and zone not in zones:
+    if zones and zone not in zones | {internal}:
         raise errors.RequestUnacceptable(
             f'nova-api refuses availability zone {quoted(zone or "")}, as no '
             f'host is in it; specify one of {listed(zones)}.'
@@ -70,6 +80,6 @@ MIRRORS = (
         'nova_api',
         'API._validate_flavor_image_nostatus',
         acceptance,
-        options=(_UNNAMED,),
+        options=(_UNNAMED, _INTERNAL),
     ),
 )
