@@ -25,6 +25,14 @@ _TYPES = {
 }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """A host aggregate."""
+
+    name: str
+    uuid: str
+
+
 def content(value: Any) -> Any:
     """Return a document as JSON writes it."""
     if dataclasses.is_dataclass(value):

@@ -23,9 +23,9 @@ from isolate_aggregates.testing import (
     make_provider,
     make_tree,
 )
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit import Severity
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 
 SYNC = 'isolate-aggregates sync'

@@ -25,10 +25,10 @@ from isolate_aggregates.testing import (
     make_image,
     make_snapshot,
 )
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.audit import AuditedCloud, Severity, audit, trial
 from isolate_aggregates.tools.audit import servers as server_checks
 from isolate_aggregates.tools.compute.servers import ComputeService
-from isolate_aggregates.tools.operate.sync import marks
 
 WIN = make_aggregate('win', LOCK, ['h1'])
 NODES = [make_compute_node('h1', traits=[LICENSED]), make_compute_node('h2')]

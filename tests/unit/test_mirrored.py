@@ -17,7 +17,7 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.mirrored import MIRRORS
+from isolate_aggregates.tools.mirrored.chain import MIRRORS
 from isolate_aggregates.tools.mirrored.mirror import Remark
 from isolate_aggregates.tools.request import (
     Request,

@@ -11,7 +11,7 @@ from isolate_aggregates.aggregates import (
     rollups,
 )
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.text import listed, named
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
-from isolate_aggregates.tools.operate.sync import marks
 
 
 def lagging(cloud: AuditedCloud) -> Iterator[Finding]:

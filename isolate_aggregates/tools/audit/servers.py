@@ -15,7 +15,7 @@ from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
-from isolate_aggregates.tools import errors, filter_keys
+from isolate_aggregates.tools import errors, filter_keys, marks
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.answers.requests import Likeness, bare
@@ -26,7 +26,6 @@ from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.nova_api import moves
 from isolate_aggregates.tools.mirrored.nova_api.moves import Action
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.request import Request
 
 # The ways to move a server, the gentlest first, with their commands.

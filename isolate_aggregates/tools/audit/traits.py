@@ -12,12 +12,11 @@ from isolate_aggregates.request.extra_specs import (
     TRAIT_PREFIX,
 )
 from isolate_aggregates.text import listed, named, plural
-from isolate_aggregates.tools import ranges, tags
+from isolate_aggregates.tools import marks, ranges, tags
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.locks import reach
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement.provider import Provider
 
 _LEAK = 'servers that require the trait may also land on {hosts}'

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates.tools import documents
-from isolate_aggregates.tools.documents import Names, one_of
+from isolate_aggregates.tools.documents import Aggregate, Names, one_of
 from isolate_aggregates.tools.effect.documents import Effect
 
 PreviewedEffect = Annotated[
@@ -34,14 +34,6 @@ class Changes:
     left: Annotated[Names, 'What is left to do.']
     problems: Annotated[Names, 'What cannot be done, and why.']
     effect: PreviewedEffect
-
-
-@dataclass(frozen=True, kw_only=True)
-class Aggregate:
-    """A host aggregate."""
-
-    name: str
-    uuid: str
 
 
 @dataclass(frozen=True, kw_only=True)

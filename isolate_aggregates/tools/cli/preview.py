@@ -2,55 +2,15 @@
 """Shows the effect of changes before they are made."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-import dataclasses
-from typing import TYPE_CHECKING, cast
-
-from oslo_log import log as logging
+from collections.abc import Iterable
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.cli import base, consent, progress
+from isolate_aggregates.tools.cli import base, consent
+from isolate_aggregates.tools.cli.reading import read
 from isolate_aggregates.tools.cloud.changes import Change, pool
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect import Effect, documents, effect, shown
-
-if TYPE_CHECKING:
-    from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
-
-LOG = logging.getLogger(__name__)
-
-
-def read(cloud: Cloud, servers: bool) -> Snapshot:
-    """Read everything that an effect depends on.
-
-    :param servers: Whether to read the servers; a cloud file may have none.
-    """
-    if isinstance(cloud, SnapshotCloud):
-        servers = servers and cloud.snapshot.servers is not None
-    survey = cloud.survey(servers, progress.reading)
-    return dataclasses.replace(survey.snapshot, servers=survey.servers)
-
-
-def read_all(cloud: Cloud) -> tuple[Snapshot, Sequence[int]]:
-    """Read everything that decides where servers can go.
-
-    :returns: The cloud with its servers and their ports, and the possible
-        releases of its Nova.
-    """
-    survey = cloud.survey(True, progress.reading)
-    servers = survey.servers
-    if servers and not isinstance(cloud, SnapshotCloud):
-        live: LiveCloud = cast('LiveCloud', cloud)
-        try:
-            servers = live.with_ports(servers)
-        except exception.ServiceError as exc:
-            LOG.warning('It is not known what ports request: %s', exc)
-    return (
-        dataclasses.replace(survey.snapshot, servers=servers),
-        survey.nova_releases,
-    )
 
 
 class Previewing(consent.Confirming):

@@ -32,7 +32,8 @@ from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.cli import base, output, preview, progress
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.commands import documents, reservations
+from isolate_aggregates.tools.commands import audit_documents as documents
+from isolate_aggregates.tools.commands import reservations
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.operate.sync.plan import SyncPlan
 

@@ -8,7 +8,8 @@ from isolate_aggregates.tools import comparison, errors, explain
 from isolate_aggregates.tools.capacity import rejection
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import documents, request_arguments
+from isolate_aggregates.tools.commands import check_documents as documents
+from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.commands.request_arguments import Question
 from isolate_aggregates.tools.request import asking
 

@@ -11,7 +11,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.outcome import Refusal
-from isolate_aggregates.tools.cli import base, output, preview, terminal
+from isolate_aggregates.tools.cli import base, output, reading, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
@@ -116,7 +116,7 @@ class ShowEffect(output.ReportLister):
 
     def _changed(self, args: argparse.Namespace) -> '_Found':
         with base.opened(self.app, args) as cloud:
-            before = preview.read(cloud, not args.no_servers)
+            before = reading.read(cloud, not args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
         changed = change_arguments.changed(before, args.changes, filters)
         steps, refused, after = outcome.made(before, changed.steps, filters)

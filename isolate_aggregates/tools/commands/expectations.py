@@ -16,7 +16,7 @@ from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.cli import base, output, progress, reading
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -165,10 +165,10 @@ class CheckExpectations(output.ReportLister):
         conf = self.app.conf
         with base.opened(self.app, args) as cloud:
             if any(isinstance(e.check, Survives) for e in expectations):
-                snapshot, _ = preview.read_all(cloud)
+                snapshot, _ = reading.read_all(cloud)
             else:
                 # Nova refuses some changes of hosts with servers.
-                snapshot = preview.read(cloud, bool(args.changes))
+                snapshot = reading.read(cloud, bool(args.changes))
             filters = Pipeline(loading.load(conf))
             changed = change_arguments.changed(snapshot, args.changes, filters)
             _, others, after = outcome.made(snapshot, changed.steps, filters)

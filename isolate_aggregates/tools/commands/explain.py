@@ -21,7 +21,8 @@ from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
-from isolate_aggregates.tools.commands import documents, request_arguments
+from isolate_aggregates.tools.commands import explain_documents as documents
+from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.commands.request_arguments import NotKnown
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.mirrored import chain

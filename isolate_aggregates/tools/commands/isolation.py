@@ -9,10 +9,9 @@ from typing import Any
 import os_resource_classes as orc
 
 from isolate_aggregates.tools import filter_sets
-from isolate_aggregates.tools.cli import base, output, preview
-from isolate_aggregates.tools.cli.documents import Aggregate
-from isolate_aggregates.tools.commands import documents
-from isolate_aggregates.tools.documents import content
+from isolate_aggregates.tools.cli import base, output, reading
+from isolate_aggregates.tools.commands import lock_documents as documents
+from isolate_aggregates.tools.documents import Aggregate, content
 from isolate_aggregates.tools.locks import details
 from isolate_aggregates.tools.locks.documents import Usage
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
@@ -46,7 +45,7 @@ class ListLocks(output.ReportLister):
             locks = filter_sets.locks(self.app.conf, cloud.index)
             entries = overview(cloud.snapshot, locks) if locks else ()
             if args.servers:
-                snapshot, releases = preview.read_all(cloud)
+                snapshot, releases = reading.read_all(cloud)
                 stranded = survival(
                     snapshot, self.app.conf, releases=releases
                 ).locks

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.tools.cli import base, changes, documents
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.documents import Aggregate
 from isolate_aggregates.tools.locks import key_holders
 from isolate_aggregates.tools.operate import domain_locks, lock, unlock
 from isolate_aggregates.tools.operate.plan import Plan, joined
@@ -92,9 +93,7 @@ class LockAggregate(changes.ChangeCommand):
         aggregate = plan.aggregate
         return documents.LockChanges(
             lock=documents.Lock(
-                aggregate=documents.Aggregate(
-                    name=aggregate.name, uuid=aggregate.uuid
-                ),
+                aggregate=Aggregate(name=aggregate.name, uuid=aggregate.uuid),
                 hosts=tuple(sorted(aggregate.hosts)),
                 traits=plan.traits,
                 domains=tuple(args.domain),

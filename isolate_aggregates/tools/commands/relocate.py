@@ -15,6 +15,7 @@ from isolate_aggregates.tools.cli import (
     output,
     preview,
     progress,
+    reading,
     terminal,
 )
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
@@ -231,7 +232,7 @@ class Relocate(preview.Previewing, output.ReportLister):
 
     def _planned(self, args: argparse.Namespace) -> '_Planned':
         with base.opened(self.app, args) as cloud:
-            snapshot, releases = preview.read_all(cloud)
+            snapshot, releases = reading.read_all(cloud)
             planner = Planner(snapshot, self.app.conf, releases)
             task = self._task(args, snapshot, planner, cloud)
         batches: Sequence[Batch] = ()

@@ -25,7 +25,7 @@ from isolate_aggregates.tools.commands.request_builder import (
     RequestedZone,
     requested_zone,
 )
-from isolate_aggregates.tools.mirrored import MIRRORS, chain, compute_services
+from isolate_aggregates.tools.mirrored import chain, compute_services
 from isolate_aggregates.tools.mirrored.mirror import Remark
 from isolate_aggregates.tools.request import Request, constraints, resources
 
@@ -271,7 +271,9 @@ def _afterwards(conf: cfg.ConfigOpts, cloud: Cloud) -> Iterator[str]:
     if enabled is None:
         yield _NO_HOST_FILTERS
         return
-    own_filters = {mirror.name for mirror in MIRRORS if mirror.host_filter}
+    own_filters = {
+        mirror.name for mirror in chain.MIRRORS if mirror.host_filter
+    }
     # It enforces the conclusions of the request filters, which are known.
     own_filters.add(OUR_HOST_FILTER)
     if cloud.services is None:

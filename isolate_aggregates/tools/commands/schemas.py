@@ -2,12 +2,21 @@
 """The schemas of JSON documents, by the command that writes them."""
 
 from isolate_aggregates.tools.cli.documents import CHANGES, LOCK
-from isolate_aggregates.tools.commands import documents, request_documents
+from isolate_aggregates.tools.commands import request_documents
+from isolate_aggregates.tools.commands.audit_documents import AUDIT
+from isolate_aggregates.tools.commands.check_documents import CHECK
+from isolate_aggregates.tools.commands.explain_documents import EXPLAIN
+from isolate_aggregates.tools.commands.lock_documents import LIST
+from isolate_aggregates.tools.commands.sync_documents import SYNC
+from isolate_aggregates.tools.documents import schema
 from isolate_aggregates.tools.effect.documents import EFFECT
 from isolate_aggregates.tools.expectations.documents import TEST
 from isolate_aggregates.tools.ledger.documents import LEDGER
 from isolate_aggregates.tools.locks.documents import SHOW
+from isolate_aggregates.tools.mirrored.chain import InstalledFilter
 from isolate_aggregates.tools.room.documents import RELOCATION, SURVIVAL
+
+FILTERS = schema(tuple[InstalledFilter, ...], 'The installed request filters')
 
 SCHEMAS = {
     **dict.fromkeys(
@@ -18,16 +27,16 @@ SCHEMAS = {
         CHANGES,
     ),
     'lock create': LOCK,
-    'sync': documents.SYNC,
-    'audit': documents.AUDIT,
+    'sync': SYNC,
+    'audit': AUDIT,
     'candidate list': request_documents.CANDIDATES,
     'capacity list': request_documents.CAPACITY,
-    'check': documents.CHECK,
+    'check': CHECK,
     'effect show': EFFECT,
-    'explain': documents.EXPLAIN,
-    'filter list': documents.FILTERS,
+    'explain': EXPLAIN,
+    'filter list': FILTERS,
     'ledger': LEDGER,
-    'lock list': documents.LIST,
+    'lock list': LIST,
     'matrix list': request_documents.MATRIX,
     'relocation create': RELOCATION,
     'lock show': SHOW,

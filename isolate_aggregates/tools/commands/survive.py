@@ -8,7 +8,7 @@ import functools
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import errors, filter_sets
-from isolate_aggregates.tools.cli import base, output, preview
+from isolate_aggregates.tools.cli import base, output, reading
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.operate import names
@@ -52,7 +52,7 @@ class ShowSurvival(output.ReportLister):
 
     def report(self, args: argparse.Namespace) -> output.Report:
         with base.opened(self.app, args) as cloud:
-            snapshot, releases = preview.read_all(cloud)
+            snapshot, releases = reading.read_all(cloud)
         found = survival(
             snapshot,
             self.app.conf,

@@ -22,7 +22,7 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
-from isolate_aggregates.tools.commands import documents
+from isolate_aggregates.tools.commands import sync_documents as documents
 from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
 from isolate_aggregates.tools.operate.sync import plan as plans

@@ -13,7 +13,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import named
-from isolate_aggregates.tools import errors, filter_sets, tags
+from isolate_aggregates.tools import errors, filter_sets, marks, tags
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.documents import Names
 from isolate_aggregates.tools.locks import documents, reach
@@ -26,7 +26,6 @@ from isolate_aggregates.tools.locks.overview import (
     usage_by_host,
 )
 from isolate_aggregates.tools.operate import names
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement.provider import (
     Provider,
     nodes_by_host,

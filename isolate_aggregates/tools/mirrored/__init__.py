@@ -10,18 +10,3 @@ options enable them, as in Nova.
 Data from other services, for example the aggregates of a network, must be part
 of the request.
 """
-
-from isolate_aggregates.tools.mirrored import (
-    acceptance,
-    host_filters,
-    request_filters,
-    traits,
-)
-
-# In Nova's order; nova-api comes first, and then the one without options.
-MIRRORS = (
-    *acceptance.MIRRORS,
-    *traits.MIRRORS,
-    *request_filters.MIRRORS,
-    *host_filters.MIRRORS,
-)

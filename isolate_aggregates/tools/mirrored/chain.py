@@ -13,11 +13,25 @@ from isolate_aggregates.filters.loading import NAMESPACE, frozen, load
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.tools import options
 from isolate_aggregates.tools.filter_sets import deciding
-from isolate_aggregates.tools.mirrored import MIRRORS, compute_services
+from isolate_aggregates.tools.mirrored import (
+    acceptance,
+    compute_services,
+    host_filters,
+    request_filters,
+    traits,
+)
 from isolate_aggregates.tools.mirrored.host_filters import ENABLED
 from isolate_aggregates.tools.mirrored.mirror import Mirror, MirroringFilter
 
 _PACKAGE = 'isolate-aggregates'
+
+# In Nova's order; nova-api comes first, and then the one without options.
+MIRRORS = (
+    *acceptance.MIRRORS,
+    *traits.MIRRORS,
+    *request_filters.MIRRORS,
+    *host_filters.MIRRORS,
+)
 
 
 def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:

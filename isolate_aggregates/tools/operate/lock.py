@@ -29,12 +29,12 @@ import os_traits
 from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.operate import hosts, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement import edits
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.tools import errors, tags
-from isolate_aggregates.tools.operate.sync.plan import why_not_put
+from isolate_aggregates.tools.locking_traits import why_not_put
 
 
 def aggregate(

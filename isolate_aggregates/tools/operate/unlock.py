@@ -20,13 +20,12 @@ import functools
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.tools import tags
+from isolate_aggregates.tools import marks, tags
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode
 from isolate_aggregates.tools.operate import hosts, lock, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement import edits
 
 

@@ -11,8 +11,8 @@ from sync_world import AGGREGATES, LICENSED, uuid
 from thorough import every
 
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.operate import lock, plan, unlock
-from isolate_aggregates.tools.operate.sync import marks
 
 # Interleave at every fourth call; with THOROUGH=1 at each.
 EVERY = every(4)

@@ -4,8 +4,8 @@
 import pytest
 from sync_world import LICENSED, uuid
 
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.operate import lock, unlock
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.operate.sync import plan as plans
 from isolate_aggregates.tools.operate.sync.snapshot import read
 

@@ -5,7 +5,7 @@ import pytest
 from sync_world import GOLD, LICENSED, uuid
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.operate.sync.plan import Part
 
 BOTH = rollups.uuid_of(f'trait:{LICENSED}')

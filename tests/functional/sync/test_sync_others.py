@@ -15,7 +15,7 @@ import pytest
 from sync_world import AGGREGATES, GOLD, LICENSED, uuid
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.placement import edits
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.microversion import NESTED

@@ -14,7 +14,7 @@ from sync_world import uuid
 from thorough import examples
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools import marks
 
 HOSTS = ['h1', 'h2', 'h3']
 NAMES = ['a', 'b', 'c']

@@ -14,10 +14,9 @@ from isolate_aggregates.filters.required_metadata import (
 )
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.tools import filter_keys, trait_requirements
+from isolate_aggregates.tools import filter_keys, marks, trait_requirements
 from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.operate.sync import marks
 
 
 @dataclasses.dataclass(frozen=True)

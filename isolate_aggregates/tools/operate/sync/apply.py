@@ -19,10 +19,9 @@ import threading
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.tools import tags
+from isolate_aggregates.tools import marks, tags
 from isolate_aggregates.tools.cloud.cloud import Track, untracked
 from isolate_aggregates.tools.cloud.live import snapshots
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.operate.sync.plan import SyncPlan, make
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange, Target

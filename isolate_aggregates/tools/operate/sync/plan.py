@@ -12,8 +12,6 @@ from collections.abc import (
 import dataclasses
 import enum
 
-import os_traits
-
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.lazy import lazy_property
@@ -23,8 +21,9 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.text import named, plural
 from isolate_aggregates.tools import domains as tools_domains
-from isolate_aggregates.tools import tags
-from isolate_aggregates.tools.operate.sync import marks, projects
+from isolate_aggregates.tools import marks, tags
+from isolate_aggregates.tools.locking_traits import why_not_put
+from isolate_aggregates.tools.operate.sync import projects
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import (
     Causes,
@@ -37,17 +36,6 @@ from isolate_aggregates.tools.placement.provider import Provider, nodes_by_host
 
 # The description of a mark that is to be deleted.
 IDLE = 'which no longer marks anything'
-
-# Traits that nova-compute manages, or that have a special meaning in Placement
-# or Nova.
-_NOT_BY_HAND = (
-    'COMPUTE_',
-    'HW_ARCH_',
-    'HW_CPU_',
-    'HW_NUMA_',
-    'MISC_',
-    'OWNER_',
-)
 
 
 class Part(enum.Enum):
@@ -326,30 +314,6 @@ class _Planner:
                 ):
                     causes.setdefault(trait, []).append(aggregate)
         return {trait: tuple(causes[trait]) for trait in sorted(causes)}
-
-
-def why_not_put(trait: str, existing: Collection[str]) -> str | None:
-    """Return why sync does not add a trait to providers; None if it does."""
-    if trait.startswith(_NOT_BY_HAND):
-        return (
-            'nova-compute reports it, or it has a special meaning; '
-            'require a CUSTOM_ trait instead'
-        )
-    if trait == RESERVATION_TRAIT:
-        return (
-            'only reservation providers may have it; reservation host set '
-            '--enable adds it there'
-        )
-    if marks.is_mark(trait):
-        return 'such names are reserved for sync; choose another'
-    if not marks.fits(trait):
-        return 'its name is too long to be marked; choose a shorter one'
-    if not os_traits.is_custom(trait) and trait not in existing:
-        return (
-            'this Placement does not know it; traits that are not standard '
-            'must start with CUSTOM_'
-        )
-    return None
 
 
 def _have(hosts: Collection[str]) -> str:

@@ -7,10 +7,9 @@ import dataclasses
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.tools import domains as tools_domains
-from isolate_aggregates.tools import tags
+from isolate_aggregates.tools import marks, tags
 from isolate_aggregates.tools.cloud.cloud import Cloud, Track, untracked
 from isolate_aggregates.tools.domains import Projects
-from isolate_aggregates.tools.operate.sync import marks
 from isolate_aggregates.tools.placement.edits import Below
 from isolate_aggregates.tools.placement.provider import Provider
 

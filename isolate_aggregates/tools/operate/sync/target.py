@@ -14,7 +14,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.text import named, plural
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.placement.provider import Provider
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
