@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No command counts on hosts whose compute service is down or disabled."""
 
+import pytest
+
 NODE = """
     - name: {0}
       host: {0}
@@ -107,6 +109,28 @@ def test_the_audit_finds_them(ask):
         ('service-down', 'host down'),
         ('service-disabled', 'host disabled'),
     }
+
+
+@pytest.mark.parametrize('reason', ['reserved', 'masakari reserved'])
+def test_no_spare_is_to_be_enabled(ask, reason):
+    def commands(cloud):
+        found = ask(cloud, 'audit', status=4)['findings']
+        full = cloud.replace('vcpus: 1', 'vcpus: 5')
+        explained = ask(full, 'explain', *ASKED)
+        return f'{found} {explained}'
+
+    # The one that somebody disabled for another reason is.
+    enable = 'compute service set --enable'
+    assert enable in commands(CLOUD)
+    spare = CLOUD.replace(
+        'status: disabled', f'status: disabled, disabled_reason: {reason}'
+    )
+    assert spare != CLOUD
+    assert enable not in commands(spare)
+    without_up = spare.replace('{host: up}', '{host: up, state: down}')
+    assert enable not in str(ask(without_up, 'explain', *ASKED))
+    without_up = CLOUD.replace('{host: up}', '{host: up, state: down}')
+    assert enable in str(ask(without_up, 'explain', *ASKED))
 
 
 def test_the_exporter_counts_no_slots_there(run, write_cloud, tmp_path):

@@ -278,8 +278,12 @@ class Ways:
         return commands.set_value(aggregate, key, project)
 
     def _services(self) -> Iterator[Commands]:
-        """Yield how to enable disabled hosts, those that would do first."""
-        disabled = sorted(self.snapshot.disabled_hosts)
+        """Yield how to enable disabled hosts, those that would do first.
+
+        Spares are for the servers of hosts that fail.
+        """
+        snapshot = self.snapshot
+        disabled = sorted(snapshot.disabled_hosts - snapshot.spare_hosts)
         enabled = changes.enabled_services(disabled)(self.snapshot)
         hosts = self.hosts(enabled, self.request) if disabled else _NONE
         suitable = [host for host in disabled if host in hosts]

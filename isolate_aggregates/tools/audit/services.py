@@ -146,14 +146,17 @@ def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def disabled(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts whose compute service is disabled."""
+    spares = cloud.snapshot.spare_hosts
     for host in sorted(cloud.snapshot.disabled_hosts & cloud.nodes.keys()):
+        is_spare = host in spares
         yield Finding(
             'service-disabled',
             Severity.INFO,
             f'host {host}',
-            'its compute service is disabled',
+            'its compute service is disabled'
+            + (', as the host is reserved for a failure' if is_spare else ''),
             'no new server can land there',
-            (Repair(commands.enable_service(host)),),
+            () if is_spare else (Repair(commands.enable_service(host)),),
             about=About.of(hosts=[host]),
         )
 

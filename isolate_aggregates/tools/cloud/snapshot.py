@@ -107,6 +107,11 @@ class Snapshot:
             if node.host and _is_disabled(node)
         ).union(s.host for s in self.services or () if not s.is_enabled)
 
+    @property
+    def spare_hosts(self) -> frozenset[str]:
+        """The disabled hosts that wait for another one to fail."""
+        return frozenset(s.host for s in self.services or () if s.is_spare)
+
     @lazy_property
     def down_hosts(self) -> frozenset[str]:
         """The hosts whose compute service is known to be down."""

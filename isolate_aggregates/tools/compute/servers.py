@@ -103,6 +103,12 @@ class ServerGroup:
     max_per_host: int = 1
 
 
+# In the reason why the service of a spare is disabled: instance-ha of Red Hat
+# knows them by it by default (infra-operator, templates/instanceha), and
+# people write it for Masakari, too.
+_RESERVED = 'reserved'
+
+
 @dataclasses.dataclass(frozen=True)
 class ComputeService:
     """A compute service.
@@ -117,6 +123,11 @@ class ComputeService:
     is_enabled: bool = True
     reason: str = ''
     cell: str = ''
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether it is disabled to be enabled when another host fails."""
+        return not self.is_enabled and _RESERVED in self.reason
 
 
 @dataclasses.dataclass(frozen=True)

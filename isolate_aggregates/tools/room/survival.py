@@ -39,10 +39,8 @@ _PLENTY = 100
 
 _T = TypeVar('_T')
 
-# As instance-ha of Red Hat knows them by default: the reason why the service
-# of a reserved host is disabled, and the tag of the aggregates that it is for
-# (infra-operator, templates/instanceha).
-_RESERVED = 'reserved'
+# The tag of the aggregates that a reserved host is for, by default of
+# instance-ha of Red Hat (infra-operator, templates/instanceha).
 _EVACUABLE = 'evacuable'
 
 NO_LOCK = 'no lock'
@@ -185,9 +183,7 @@ class _Simulation:
         self._spares = frozenset(
             service.host
             for service in snapshot.services or ()
-            if not service.is_enabled
-            and service.is_up
-            and _RESERVED in service.reason
+            if service.is_spare and service.is_up
         )
         self._kinds = Kinds(snapshot, conf, releases, self._spares)
         self._occupancy = Occupancy(snapshot, self._kinds)
