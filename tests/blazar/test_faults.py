@@ -6,6 +6,7 @@ import threading
 
 from blazar import exceptions as blazar_exceptions
 from blazar.db import api as db_api
+from blazar.manager import exceptions as manager_exceptions
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
 from live import OWNER
@@ -295,4 +296,37 @@ def test_a_resource_property_that_no_host_has_is_named(blazar, cloud):
         '--extra gpu=VALUE with one that has it, or change the requirements'
     )
     assert caught.value.code == 400
+    assert cloud.left() == []
+
+
+@pytest.mark.parametrize('starts', ['planned', 'running'])
+def test_a_refused_change_leaves_the_lease_as_it_was(blazar, cloud, starts):
+    """Blazar sets the status ERROR, unless it knows the very type."""
+    lease, reservation = blazar.reserve(
+        1, start=10 if starts == 'planned' else 0
+    )
+    blazar.pass_time()
+    before = blazar.status(lease)
+    backend = blazar.plugin.backend
+    blazar.plugin.backend = type(blazar.plugin)().backend
+    blazar.plugin.backend.database = 'another'
+    with pytest.raises(
+        manager_exceptions.CantUpdateParameter, match='another Blazar'
+    ):
+        blazar.update(lease, end_date=blazar.at(300))
+    blazar.plugin.backend = backend
+    assert blazar.status(lease) == before
+    blazar.pass_time(10)
+    cloud.delete(cloud.boot(OWNER, reservation)['id'])
+    cloud.wait_until_gone()
+    blazar.end(lease)
+    assert cloud.left() == []
+
+
+def test_a_missing_key_is_named(blazar, cloud):
+    with pytest.raises(manager_exceptions.MissingParameter, match='vcpus'):
+        blazar._lease(
+            {'resource_type': 'virtual:instance', 'amount': 1},
+            *(0, 60, OWNER),
+        )
     assert cloud.left() == []

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import contextlib
 
 from blazar import exceptions as blazar_exceptions
+from blazar.manager import exceptions as manager_exceptions
 
 from isolate_aggregates import exception
 
@@ -40,3 +41,19 @@ def translated(reservation: str) -> Iterator[None]:
         raise ReservationNotKept(
             reservation=reservation, problem=str(exc)
         ) from exc
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Raise what refuses a change of a lease as one of Blazar's own types.
+
+    After an error whose very type is among a few, Blazar gives the lease its
+    status back; a subclass is none of them. After any other, the lease is in
+    status ERROR and never starts.
+    """
+    try:
+        yield
+    except UnknownResourceProperty as exc:
+        raise manager_exceptions.MalformedRequirements(str(exc)) from exc
+    except ReservationNotKept as exc:
+        raise manager_exceptions.CantUpdateParameter(str(exc)) from exc

@@ -27,6 +27,7 @@ from isolate_aggregates.reservations.blazar import planning, rows, settings
 from isolate_aggregates.reservations.blazar.backend import Backend
 from isolate_aggregates.reservations.blazar.exceptions import (
     ReservationNotKept,
+    refusing,
     translated,
 )
 from isolate_aggregates.reservations.blazar.periodic import PeriodicCompletion
@@ -212,9 +213,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         A later end is recorded before the change, and an earlier one after
         it, so that the record never has an earlier end than the lease.
 
-        :raises ReservationNotKept: if the end cannot be recorded. The lease
+        :raises CantUpdateParameter: if the end cannot be recorded. The lease
             is not changed then.
         """
+        with refusing():
+            yield from self._agreeing(reservation, new_values)
+
+    def _agreeing(
+        self, reservation: str, new_values: Mapping[str, Any]
+    ) -> Iterator[None]:
         row = db_api.reservation_get(reservation)
         end = new_values['end_date'].replace(tzinfo=datetime.UTC)
         if rows.is_old(row) or end == rows.end_of(rows.lease_of(row)):

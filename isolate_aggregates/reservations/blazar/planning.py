@@ -8,6 +8,7 @@ slot counts, and capacity that is reserved in Placement is subtracted.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+import contextlib
 import contextvars
 import datetime
 import logging
@@ -26,6 +27,7 @@ from isolate_aggregates.reservations import plan
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.exceptions import (
     UnknownResourceProperty,
+    refusing,
 )
 from isolate_aggregates.reservations.reservation import Shape
 
@@ -162,8 +164,13 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
 
         :param reservation: The reservation with its wanted values. Capacity of
             its existing slots counts as free.
+        :raises MissingParameter: if a value is missing.
         """
-        assignment, _ = self._assign(reservation.get('id'), reservation)
+        self._check_missing_reservation_params(reservation)
+        known = reservation.get('id')
+        # A reservation with an id is one that is to be changed.
+        with refusing() if known else contextlib.nullcontext():
+            assignment, _ = self._assign(known, reservation)
         if assignment.missing:
             raise manager_exceptions.NotEnoughHostsAvailable()
         return list(Counter(assignment.slots).elements())
