@@ -53,7 +53,8 @@ class SlotTime:
     """The time of slots, added up over all of them.
 
     :param sold: That for which they were reserved.
-    :param open: That in which servers could be booted, after a late end too.
+    :param open: That in which servers could be booted, after a late end too;
+        not after its warning has begun.
     :param usable: The part of what was sold that was open on hosts that were
         up.
     """
@@ -73,21 +74,26 @@ def slot_time(
     Slots of hosts that it is leaving do not count.
     """
     start, end = reservation.start, reservation.end or until
-    edges = {since, until, start, end, *(e.at for e in reservation.events)}
+    events = list(reversed(reservation.events))
+    if events:
+        # Nothing was sold before it was asked for, whatever its start is.
+        start = max(start, events[-1].at)
+    warns = reservation.warn_before and reservation.boot_until
+    edges = {since, until, start, end, *(event.at for event in events)}
+    if warns:
+        edges.add(warns)
     times = [time for time in sorted(edges) if since <= time <= until]
     sold = is_open = usable = _NO_TIME
-    events = list(reversed(reservation.events))
     for begin, finish in itertools.pairwise(times):
         while len(events) > 1 and events[-2].at <= begin:
             events.pop()
-        # The first amount counts from the start, even if it was recorded
-        # later.
         amount = events[-1].amount if events else reservation.amount
         of_sale = amount if start <= begin < end else 0
         by_host = events[-1].open if events and events[-1].at <= begin else {}
         up = sum(n for h, n in by_host.items() if h not in events[-1].down)
         sold += of_sale * (finish - begin)
-        is_open += sum(by_host.values()) * (finish - begin)
+        if not (warns and warns <= begin):
+            is_open += sum(by_host.values()) * (finish - begin)
         usable += min(of_sale, up) * (finish - begin)
     return SlotTime(sold, is_open, usable)
 

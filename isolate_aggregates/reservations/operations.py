@@ -40,6 +40,7 @@ from isolate_aggregates.reservations.reservation import (
     Reservation,
     check_amount,
     check_texts,
+    check_warning,
     utc,
 )
 from isolate_aggregates.reservations.slots import retried
@@ -428,6 +429,13 @@ def update(
                 f'its start; run reservation end {reservation.id} to end it '
                 'now.'
             )
+        warning = reservation.warn_before
+        if is_new or warn_before is not None:
+            check_warning(
+                warning if warn_before is None else warn_before,
+                reservation.start,
+                change.end,
+            )
         return change
 
     def is_done(status: Status) -> bool:
@@ -467,6 +475,8 @@ def update(
     if dry_run:
         status = show(store, reservation_id, now)
         after = labelled(status.reservation)
+        if warn_before is not None:
+            check_warning(warn_before, after.start, after.end)
         planned = differences(status.reservation, after)
         return dataclasses.replace(
             status, reservation=after, planned=tuple(planned)
@@ -475,6 +485,8 @@ def update(
     def wish(state: ObservedState, _: int) -> _Wanted:
         present = find_reservation(store, state, reservation_id)
         record = labelled(present)
+        if warn_before is not None:
+            check_warning(warn_before, record.start, record.end)
         if record != present:
             _check_changeable(present, now)
         return _Wanted(present, record)

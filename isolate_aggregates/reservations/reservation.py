@@ -321,6 +321,7 @@ def new(
             f'A reservation cannot end at {end.isoformat()}, because it '
             f'starts at {start.isoformat()}.'
         )
+    check_warning(warn_before, start, end)
     reservation = Reservation(
         id=canonical_id,
         project=project,
@@ -358,6 +359,21 @@ def new(
             'A slot of a reservation must request at least one resource.'
         )
     return reservation
+
+
+def check_warning(
+    warn_before: datetime.timedelta | None,
+    start: datetime.datetime,
+    end: datetime.datetime | None,
+) -> None:
+    """Refuse a warning that leaves no time in which to boot servers."""
+    if warn_before and end is not None and end - start <= warn_before:
+        raise errors.InvalidRequest(
+            'No server could ever be booted, as --warn-before is '
+            f'{warn_before.total_seconds():.0f} s and the reservation lasts '
+            f'{(end - start).total_seconds():.0f} s; choose a shorter '
+            'warning.'
+        )
 
 
 def check_texts(name: str, note: str) -> None:

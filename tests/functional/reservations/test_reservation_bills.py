@@ -248,3 +248,30 @@ def test_months_of_any_time_zone_are_billed(world, month):
 def test_a_period_that_is_empty_is_refused(world):
     with pytest.raises(tools_errors.InvalidRequest, match='is empty'):
         bill(world, NOW, NOW)
+
+
+def test_nothing_is_sold_before_it_was_asked_for(world):
+    reservation = reservations.new(PROJECT, 2, SHAPE, NOW - 48 * HOUR)
+    reservations.create(world.store, reservation, NOW)
+    assert (
+        history.read_history(world.store, NOW, until=NOW - HOUR)[0].time
+        == events.SlotTime()
+    )
+
+
+def test_no_slot_is_open_once_the_end_is_near(world):
+    def new(warning):
+        return reservations.new(
+            PROJECT,
+            2,
+            SHAPE,
+            NOW,
+            NOW + 10 * HOUR,
+            warn_before=warning * HOUR,
+        )
+
+    with pytest.raises(tools_errors.InvalidRequest, match='--warn-before'):
+        new(10)
+    reservations.create(world.store, new(4), NOW)
+    [past] = history.read_history(world.store, NOW + 10 * HOUR)
+    assert past.time == events.SlotTime(20 * HOUR, 12 * HOUR, 20 * HOUR)
