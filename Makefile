@@ -18,7 +18,7 @@ CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
 TESTS = test test-rest test-gate test-all cover test-nova test-blazar \
     test-browser test-databases test-servers test-clone
-.PHONY: help demo unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck sample architecture clean
+.PHONY: help demo unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck findings sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -47,6 +47,7 @@ help:
 	@echo "make docs   build documentation and release notes"
 	@echo "make man    build manual pages of the commands"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
+	@echo "make findings   try the programs in findings; needs a network"
 	@echo "make sample write the sample configuration anew"
 	@echo "make architecture   make the images and tables of the documentation anew"
 	@echo "make clean  remove what these made"
@@ -147,6 +148,10 @@ man: $(VENV)/.all
 
 linkcheck: docs
 	$(BIN)/python tools/links.py doc/build/html releasenotes/build/html
+
+# What packages of others do, each in an environment of its own.
+findings:
+	@tools/run_findings.sh $(ARGS)
 
 sample: $(VENV)/.all
 	$(BIN)/oslo-config-generator \
