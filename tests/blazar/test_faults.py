@@ -317,7 +317,7 @@ def test_a_refused_change_leaves_the_lease_as_it_was(blazar, cloud, starts):
     blazar.plugin.backend = backend
     assert blazar.status(lease) == before
     blazar.pass_time(10)
-    cloud.delete(cloud.boot(OWNER, reservation)['id'])
+    cloud.delete(cloud.boot(OWNER, reservation))
     cloud.wait_until_gone()
     blazar.end(lease)
     assert cloud.left() == []
