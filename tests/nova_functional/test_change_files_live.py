@@ -145,7 +145,7 @@ class ChangeFilesTest(PageTest):
         path = self.config.with_name('plan.json')
         path.write_text(json.dumps(plan))
         planned = read(path, 'terraform', before)
-        assert planned.unknown == ()
+        assert planned.unread == ()
         filters = Pipeline(loading.load(CONF))
         *_, foretold = outcome.outcomes(before, planned.commands, filters)
         for _, *words in planned.commands:

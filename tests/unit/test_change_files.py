@@ -90,7 +90,7 @@ def test_a_terraform_plan_is_read_as_its_provider_carries_it_out():
         'openstack image set --property trait:CUSTOM_WINDOWS=required i-win',
         'openstack image set --public i-win',
     ]
-    assert planned.unknown == ()
+    assert planned.unread == ()
 
 
 def test_the_result_of_a_plan_is_what_it_plans():
@@ -185,7 +185,7 @@ def test_values_that_terraform_does_not_know_are_named_and_stay(plan):
         'openstack aggregate add host 7 h3',
         'openstack aggregate unset --property trait:CUSTOM_LICENSED 7',
     ]
-    assert planned.unknown == (
+    assert planned.unread == (
         f'{AGGREGATE}.x: a part of hosts is known only after the apply.',
         f'{AGGREGATE}.x: metadata rack is known only after the apply.',
     )
@@ -201,7 +201,7 @@ def test_attributes_that_are_not_known_at_all_stay(plan):
         )
     )
     assert planned.commands == ()
-    assert planned.unknown == tuple(
+    assert planned.unread == tuple(
         f'{AGGREGATE}.x: {name} is known only after the apply.'
         for name in ('zone', 'hosts', 'metadata')
     )
@@ -263,7 +263,7 @@ def test_a_change_that_cannot_be_told_is_left_out_and_named(
 ):
     planned = plan(planned_change)
     assert planned.commands == ()
-    [unknown] = planned.unknown
+    [unknown] = planned.unread
     kind = planned_change['type']
     text = sentence.replace('metadata a=b', "metadata 'a=b'")
     assert unknown == f'{kind}.x: {text}.'
@@ -277,8 +277,8 @@ def test_a_zone_that_the_provider_does_not_remove_stays(plan):
     planned = plan(
         change(['update'], win(zone='az1'), win(zone='')), cloud=cloud
     )
-    assert planned.commands == ()
-    assert planned.unknown == (
+    assert (planned.commands, planned.unread) == ((), ())
+    assert planned.kept == (
         f'{AGGREGATE}.x: the provider does not remove an availability zone, '
         'so aggregate win stays in az1.',
     )
@@ -287,7 +287,7 @@ def test_a_zone_that_the_provider_does_not_remove_stays(plan):
 def test_an_aggregate_with_hosts_of_others_is_not_deleted(plan):
     planned = plan(change(['delete'], win(hosts=['h1']), None))
     assert lines(planned) == ['openstack aggregate remove host 7 h1']
-    [unknown] = planned.unknown
+    [unknown] = planned.unread
     assert unknown.endswith('and the plan does not remove h2.')
 
 
@@ -416,7 +416,7 @@ def test_only_a_zone_that_differs_is_set(plan, before, after, expected):
     planned = plan(
         change(['update'], win(zone=before), win(zone=after)), cloud=cloud
     )
-    assert (lines(planned), planned.unknown) == (expected, ())
+    assert (lines(planned), planned.unread) == (expected, ())
 
 
 def test_a_plan_for_two_regions_is_said_to_be_one(plan):
@@ -424,9 +424,9 @@ def test_a_plan_for_two_regions_is_said_to_be_one(plan):
         change(['update'], win(region=name), win(region=name))
         for name in ('east', 'west')
     ]
-    assert plan(*two).unknown == (
+    assert plan(*two).unread == (
         'The plan changes the regions east, west, but all changes are '
-        'applied to the same cloud here.',
+        'applied to the same cloud here; set region_name.',
     )
 
 
@@ -532,7 +532,7 @@ def test_ansible_variables_are_read_as_the_module_carries_them_out():
         'openstack aggregate remove host 8 h5',
         'openstack aggregate delete 8',
     ]
-    assert planned.unknown == ()
+    assert planned.unread == ()
 
 
 PLAYS = """
@@ -565,10 +565,11 @@ def test_plays_are_read_as_ansible_carries_them_out(variables):
         'openstack aggregate remove host 7 h2',
         'openstack aggregate set --zone=az1 10',
         'openstack aggregate add host 10 h4',
+        'openstack aggregate remove host 10 h4',
         'openstack aggregate remove host 8 h5',
         'openstack aggregate delete 8',
     ]
-    assert planned.unknown == ()
+    assert planned.unread == ('[0].roles[0] is not read: role common.',)
 
 
 def test_a_template_does_not_end_the_plays(variables):
@@ -577,7 +578,7 @@ def test_a_template_does_not_end_the_plays(variables):
         '{vars: {os_host_aggregates: [{name: wide, hosts: []}]}}]'
     )
     assert lines(planned) == ['openstack aggregate remove host 10 h5']
-    assert len(planned.unknown) == 1
+    assert len(planned.unread) == 1
 
 
 @pytest.mark.parametrize(
@@ -618,7 +619,7 @@ def variables(tmp_path):
 
 def test_what_ansible_is_not_told_stays(variables):
     planned = variables('os_host_aggregates: [{name: win}]')
-    assert (planned.commands, planned.unknown) == ((), ())
+    assert (planned.commands, planned.unread) == ((), ())
 
 
 def test_empty_lists_of_ansible_remove_all(variables):
@@ -663,7 +664,7 @@ os_host_aggregates:
         'openstack aggregate add host 10 h1',
         'openstack aggregate set --property a=b 10',
     ]
-    assert planned.unknown == (
+    assert planned.unread == (
         'Aggregate win: availability_zone is a template.',
         'Aggregate win: metadata rack is a template.',
         'Aggregate win: metadata secret is a template.',
@@ -676,7 +677,7 @@ os_host_aggregates:
         'Aggregate wide: some keys of metadata are templates, so none is '
         'removed.',
     )
-    assert variables('os_host_aggregates: "{{ list }}"').unknown == (
+    assert variables('os_host_aggregates: "{{ list }}"').unread == (
         'os_host_aggregates is a template, so all of it is left out.',
     )
 
@@ -728,7 +729,7 @@ def test_manifests_of_orc_are_read():
         '--property hw_qemu_guest_agent=true --property os_distro=ubuntu '
         'ubuntu',
     ]
-    assert planned.unknown == ()
+    assert planned.unread == ()
 
 
 @pytest.mark.parametrize(
@@ -751,7 +752,7 @@ def test_manifests_that_change_nothing_are_named(tmp_path, manifest, sentence):
     path = tmp_path / 'manifest.yaml'
     path.write_text(f'apiVersion: openstack.k-orc.cloud/v1\n{manifest}')
     planned = read(path, 'k-orc', CLOUD)
-    assert (planned.commands, planned.unknown) == ((), (sentence,))
+    assert (planned.commands, planned.unread) == ((), (sentence,))
 
 
 def test_a_new_image_has_the_visibility_of_its_manifest(tmp_path):
@@ -869,3 +870,110 @@ def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
                 commands.shown(planned.commands)
     assert message.startswith(str(path))
     assert '\n' not in message
+
+
+# What is not understood is said.
+
+AGG = 'openstack.cloud.host_aggregate'
+
+
+@pytest.mark.parametrize(
+    ('task', 'sentence'),
+    [
+        ('openstack.cloud.compute_flavor: {name: large, extra_specs: {}}',
+         '[0].tasks[1] is not read: openstack.cloud.compute_flavor.'),
+        ('host_aggregate: {name: win, state: absent}',
+         '[0].tasks[1] is not read: host_aggregate.'),
+        (f'{{{AGG}: {{name: win, state: absent}}, when: x}}',
+         f'[0].tasks[1].{AGG} is left out, because when of the task is not '
+         'read.'),
+        (f'{{block: [{AGG}: {{name: win, state: absent}}], when: x}}',
+         '[0].tasks[1] is left out, because when of the block is not read.'),
+        (f'{AGG}: {{name: win, state: absent, region_name: west}}',
+         f'[0].tasks[1].{AGG} is left out, because its region_name is not '
+         'read.'),
+    ],
+    ids=['module', 'short name', 'when', 'block', 'region'],
+)  # fmt: skip
+def test_a_task_that_is_not_understood_is_named_and_left_out(
+    variables, task, sentence
+):
+    planned = variables(
+        f'[{{hosts: a, tasks: [{{{AGG}: {{name: win}}}}, '
+        f'{task if task.startswith("{") else f"{{{task}}}"}]}}]'
+    )
+    assert (planned.commands, planned.unread) == ((), (sentence,))
+
+
+@pytest.mark.parametrize(
+    'text',
+    ['{}', 'heat_template_version: 2021-04-16',
+     '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}'],
+)  # fmt: skip
+def test_a_file_without_any_manifest_of_orc_is_an_error(tmp_path, text):
+    path = tmp_path / 'a.yaml'
+    path.write_text(text)
+    with pytest.raises(tools_errors.ChangesFileError, match='has no Flavor'):
+        read(path, 'k-orc', CLOUD)
+
+
+def test_a_plan_without_any_resource_that_is_read_is_an_error(plan):
+    with pytest.raises(tools_errors.ChangesFileError, match='no resource'):
+        plan(change(['create'], None, {}, kind='null_resource'))
+
+
+def test_a_resource_of_another_type_is_named_if_it_changes(plan):
+    own = change(['no-op'], win(), win())
+    access = 'openstack_compute_flavor_access_v2'
+    assert plan(own, change(['create'], None, {}, kind=access)).unread == (
+        f'{access}.x is of a type that is not read.',
+    )
+    for quiet in (
+        change(['no-op'], {}, {}, kind=access),
+        change(['create'], None, {}, kind='openstack_networking_network_v2'),
+    ):
+        assert plan(own, quiet).unread == ()
+
+
+def test_a_resource_in_another_region_is_left_out(tmp_path):
+    path = tmp_path / 'plan.json'
+    west = change(['update'], win(region='west'), win(region='west', hosts=[]))
+    path.write_text(
+        json.dumps({'format_version': '1.2', 'resource_changes': [west]})
+    )
+    planned = read(path, 'terraform', CLOUD, 'east')
+    assert planned.commands == ()
+    assert planned.unread == (
+        f'{AGGREGATE}.x is left out, because it is in region west, not in '
+        'east.',
+    )
+    assert read(path, 'terraform', CLOUD, 'west').kept == ()
+    assert read(path, 'terraform', CLOUD).kept == (
+        'whether cloud.yaml is region west, which the plan changes; set '
+        'region_name.',
+    )
+
+
+def test_each_item_sees_the_cloud_after_the_one_before_it(variables):
+    twice = variables(
+        'os_host_aggregates: [{name: win, metadata: {a: b}},'
+        ' {name: win, metadata: {rack: r1}}]'
+    )
+    assert aggregates(after(twice))['win'][0] == {'rack': 'r1'}
+    again = variables(
+        'os_host_aggregates: [{name: old, state: absent},'
+        ' {name: old, hosts: [h5]}, {name: new}, {name: new, hosts: [h1]}]'
+    )
+    assert lines(again)[2:] == [
+        'openstack aggregate create old',
+        'openstack aggregate add host old h5',
+        'openstack aggregate create new',
+        'openstack aggregate add host new h1',
+    ]
+
+
+def test_the_module_drops_a_zone_in_metadata(variables):
+    planned = variables(
+        'os_host_aggregates: [{name: old, metadata: {availability_zone: z}}]'
+    )
+    assert planned.commands == ()

@@ -116,3 +116,50 @@ def test_a_file_that_cannot_be_read_has_one_status(
     assert result.err == (
         'none.yaml cannot be read: No such file or directory.\n'
     )
+
+
+@pytest.mark.parametrize('how', ['table', 'json'])
+@pytest.mark.parametrize('detailed', [(), ('--detailed-exitcode',)])
+def test_a_change_that_was_not_read_has_a_status_of_its_own(
+    run, tmp_path, detailed, how
+):
+    result = run(
+        *('effect', 'show', '--snapshot', str(EXAMPLE), '-f', how, *detailed),
+        *('--ansible', str(unread(tmp_path))),
+    )
+    assert result.code == 8
+    said(result.out, how)
+
+
+@pytest.mark.parametrize('how', ['table', 'json'])
+def test_a_test_of_a_change_that_was_not_read_is_not_passed(
+    run, tmp_path, how
+):
+    expected = tmp_path / 'expected.yaml'
+    snapshot = ('--snapshot', str(EXAMPLE))
+    assert (
+        run('test', '--init', '--output', str(expected), *snapshot).code == 0
+    )
+    result = run(
+        *('test', str(expected), *snapshot, '-f', how),
+        *('--ansible', str(unread(tmp_path))),
+    )
+    assert result.code == 8
+    said(result.out, how)
+
+
+def unread(folder):
+    """Return a file with a part that is read, and one that is not."""
+    path = folder / 'vars.yml'
+    path.write_text(
+        'os_host_aggregates: []\nos_flavors: [{name: m1, extra_specs: {}}]\n'
+    )
+    return path
+
+
+def said(output, how):
+    sentence = 'Variable os_flavors is not read.'
+    if how == 'json':
+        assert yaml.safe_load(output)['unread'] == [sentence]
+    else:
+        assert f'Not read: {sentence}\n' in output

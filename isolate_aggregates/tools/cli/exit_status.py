@@ -26,3 +26,5 @@ class ExitStatus(enum.IntEnum):
     CHANGED = 6
     # Nova refuses a step of a change.
     REFUSED_CHANGE = 7
+    # A part of a file with changes was not read.
+    UNREAD = 8

@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 from typing import Any
 
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
@@ -102,7 +105,8 @@ class Changed:
     """A cloud after changes.
 
     :param steps: The commands that make the changes.
-    :param unknown: What the files of other tools do not say.
+    :param unknown: What is not known, without what was not read.
+    :param unread: What was not read of files of other tools, or left out.
     :param refused: The steps at which other tools stop.
     """
 
@@ -110,19 +114,26 @@ class Changed:
     steps: commands.Commands = ()
     unknown: tuple[str, ...] = ()
     refused: tuple[outcome.Refusal, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def changed(
-    before: Snapshot, changes: Iterable[tuple[str, Any]], filters: Pipeline
+    before: Snapshot,
+    changes: Iterable[tuple[str, Any]],
+    filters: Pipeline,
+    conf: cfg.ConfigOpts,
 ) -> Changed:
     """Make the changes that the arguments describe, in memory.
 
     :param changes: The value of ``changes`` in the arguments.
     :param filters: All configured filters, whose locks ``sync`` maintains.
+    :param conf: The configuration, which may have the region of the cloud.
     """
+    ia_conf.register_connection_opts(conf)
+    region = conf[ia_conf.GROUP].region_name
     cloud = Changed(before)
     for option, words in changes:
-        planned = _planned(cloud.after, option, words)
+        planned = _planned(cloud.after, option, words, region)
         steps, stops = planned.commands, cloud.refused
         if option == _STOPPING:
             first = next(
@@ -134,10 +145,17 @@ def changed(
         cloud = Changed(
             outcome.after(cloud.after, steps, filters),
             cloud.steps + steps,
-            cloud.unknown + planned.unknown,
+            cloud.unknown + planned.kept,
             stops,
+            cloud.unread + planned.unread,
         )
     return cloud
+
+
+def unread_lines(unread: Iterable[str]) -> Iterator[str]:
+    """Yield what was not read of files, so the effect may be another."""
+    for sentence in unread:
+        yield f'Not read: {sentence}'
 
 
 def refused_lines(
@@ -163,13 +181,15 @@ class _Appended(argparse.Action):
         namespace.changes = entries
 
 
-def _planned(snapshot: Snapshot, option: str, words: Any) -> Planned:
+def _planned(
+    snapshot: Snapshot, option: str, words: Any, region: str | None
+) -> Planned:
     """Return the changes that an option describes."""
     if option == '--sync':
         return Planned(commands.SYNC)
     if option in _FILES:
         kind, _ = _FILES[option]
-        return formats.read(words, kind, snapshot)
+        return formats.read(words, kind, snapshot, region)
     name, what = words
     return Planned(tuple(_commands(snapshot, option, name, what)))
 

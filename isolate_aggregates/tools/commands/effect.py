@@ -37,7 +37,8 @@ class ShowEffect(output.ReportLister):
     in the order of the options, and the answers of the other commands before
     and after them are compared. The worst comes first. As json or yaml: one
     document with all of it. Steps that Nova refuses are named and left out;
-    the exit status is 7 then. With ``--to``: what differs in another cloud
+    the exit status is 7 then. What is not read of a file is listed; the exit
+    status is 8 then. With ``--to``: what differs in another cloud
     file, and the effect of all differences together, with the settings of that
     file.
     """
@@ -118,7 +119,9 @@ class ShowEffect(output.ReportLister):
         with base.opened(self.app, args) as cloud:
             before = reading.read(cloud, not args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
-        changed = change_arguments.changed(before, args.changes, filters)
+        changed = change_arguments.changed(
+            before, args.changes, filters, self.app.conf
+        )
         steps, refused, after = outcome.made(before, changed.steps, filters)
         found = effect(before, after, self.app.conf)
         return _Found(
@@ -136,6 +139,7 @@ class ShowEffect(output.ReportLister):
                     for each in found.doubtful
                 ),
             ),
+            unread=changed.unread,
         )
 
 
@@ -146,6 +150,7 @@ class _Found:
     :param steps: The changes, in their order.
     :param gaps: Who is let in or refused between them.
     :param unknown: What cannot be said, without a full stop.
+    :param unread: What was not read of the files of the changes.
     :param differences: Those of two cloud files.
     """
 
@@ -154,6 +159,7 @@ class _Found:
     gaps: tuple[Gap, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unknown: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     differences: Sequence[diff.Change] = ()
 
     def document(self) -> documents.PlannedEffect:
@@ -164,6 +170,7 @@ class _Found:
             gaps=tuple(gaps.sentences(self.steps, self.gaps)),
             refused=documents.refused(self.refused),
             unknown=tuple(self.unknown),
+            unread=self.unread,
         )
 
     def lines(self, effects: Iterable[str]) -> Iterable[str]:
@@ -171,6 +178,7 @@ class _Found:
 
         :param effects: The lines of the effect, the worst first.
         """
+        yield from change_arguments.unread_lines(self.unread)
         yield from change_arguments.refused_lines(self.refused)
         yield from effects
         for sentence in self.unknown:
@@ -189,6 +197,8 @@ def _row(row: shown.Row) -> Sequence[str]:
 
 
 def _status(found: _Found, is_detailed: bool) -> ExitStatus:
+    if found.unread:
+        return ExitStatus.UNREAD
     if found.refused:
         return ExitStatus.REFUSED_CHANGE
     if not is_detailed or not found.effect:

@@ -48,7 +48,8 @@ class CheckExpectations(output.ReportLister):
 
     The file says which servers may use which hosts, and for how many there is
     room. The exit status is 0 if the cloud meets all expectations, 4 if it
-    does not, 7 if Nova refuses a change, 1 if the test itself failed. As json
+    does not, 7 if Nova refuses a change, 8 if a part of a change was not read,
+    1 if the test itself failed. As json
     or yaml: one document with the reasons and the digests of the files and of
     the cloud.
     """
@@ -129,6 +130,7 @@ class CheckExpectations(output.ReportLister):
             lines=lines,
             not_known=tuple(not_known),
             refused=changed.refused,
+            unread=changed.unread,
             coverage=coverage,
         )
         if args.output:
@@ -170,7 +172,9 @@ class CheckExpectations(output.ReportLister):
                 # Nova refuses some changes of hosts with servers.
                 snapshot = reading.read(cloud, bool(args.changes))
             filters = Pipeline(loading.load(conf))
-            changed = change_arguments.changed(snapshot, args.changes, filters)
+            changed = change_arguments.changed(
+                snapshot, args.changes, filters, conf
+            )
             _, others, after = outcome.made(snapshot, changed.steps, filters)
             changed = dataclasses.replace(
                 changed,
@@ -247,6 +251,8 @@ def _owners(cloud: SnapshotCloud) -> set[str]:
 def _status(found: report.Report) -> ExitStatus:
     if not found.is_passed:
         return ExitStatus.NO
+    if found.unread:
+        return ExitStatus.UNREAD
     return ExitStatus.REFUSED_CHANGE if found.refused else ExitStatus.DONE
 
 
@@ -267,6 +273,7 @@ def _lines(found: report.Report, is_long: bool) -> Iterable[str]:
                 yield f'    {reason}'
     passed = len(found.lines) - len(found.failures)
     yield f'{passed} passed, {len(found.failures)} failed.'
+    yield from change_arguments.unread_lines(found.unread)
     yield from change_arguments.refused_lines(found.refused)
     for sentence in found.not_known:
         yield f'Not known: {sentence}'

@@ -227,8 +227,11 @@ class PlannedEffect(Effect):
         tuple[Refused, ...],
         'The steps that Nova refuses, which are left out.',
     ]
-    unknown: Annotated[
-        Names, 'What a file leaves open, and what was left out for it.'
+    unknown: Annotated[Names, 'What is not known of the effect.']
+    unread: Annotated[
+        Names,
+        'What was not read of a file of another tool, or was left out; the '
+        'effect is without it.',
     ]
 
 

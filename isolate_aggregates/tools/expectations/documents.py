@@ -122,12 +122,16 @@ class Test:
     ]
     not_known: Annotated[
         Names,
-        'What Nova may add to a request, and what the files of other tools do '
-        'not say',
+        'What Nova may add to a request, and what is not known of a change',
     ]
     refused: Annotated[
         tuple[Refused, ...],
         'The changes that Nova refuses, which are left out',
+    ]
+    unread: Annotated[
+        Names,
+        'What was not read of the files of other tools, or left out; the '
+        'result does not hold for it',
     ]
     mutations: Annotated[Mutations | None, 'Null without --mutate']
 

@@ -51,6 +51,7 @@ class Report:
     :param filters: The request filters that decided, each with its package.
     :param coverage: The result of the mutations; None if there were none.
     :param refused: The changes that Nova refuses, which are left out.
+    :param unread: What was not read of the files of the changes.
     """
 
     time: datetime.datetime
@@ -64,6 +65,7 @@ class Report:
     not_known: tuple[str, ...] = ()
     coverage: Coverage | None = None
     refused: tuple[Refusal, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Expectation, ...]:
@@ -117,6 +119,7 @@ def document(report: Report) -> documents.Test:
         expectations=report.lines,
         not_known=report.not_known,
         refused=refused(report.refused),
+        unread=report.unread,
         mutations=None
         if coverage is None
         else documents.Mutations(

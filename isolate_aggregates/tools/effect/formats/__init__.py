@@ -2,8 +2,9 @@
 """Changes that other tools would make, read from their files.
 
 1. ``documents`` reads a file, and says where it is wrong.
-2. ``terraform``, ``ansible`` and ``korc`` compare it with a snapshot and yield
-   the commands that have the same result.
+2. ``terraform``, ``ansible`` and ``korc`` yield its items: each compares
+   itself with the cloud after the item before it, and yields the commands that
+   have the same result. What is not understood is ``Unread``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,29 +19,33 @@ from isolate_aggregates.tools.effect.formats import (
     terraform,
 )
 from isolate_aggregates.tools.effect.formats.documents import Part
-from isolate_aggregates.tools.effect.formats.planned import Planned, Step
+from isolate_aggregates.tools.effect.formats.planned import Item, Planned
 
 # Returns the parts of a file.
 _Parse = Callable[[str | os.PathLike[str]], Part]
-# Yields the changes that the parts describe.
-_Compare = Callable[[Part, Snapshot], Iterator[Step]]
+# Yields the items of the file, and what was not read of it.
+_Compare = Callable[[Part, str | None], Iterator[Item]]
 
 FORMATS: Mapping[str, tuple[_Parse, _Compare]] = MappingProxyType(
     {
-        'terraform': (documents.json_of, terraform.steps),
-        'ansible': (documents.yaml_of, ansible.steps),
-        'k-orc': (documents.yaml_documents_of, korc.steps),
+        'terraform': (documents.json_of, terraform.items),
+        'ansible': (documents.yaml_of, ansible.items),
+        'k-orc': (documents.yaml_documents_of, korc.items),
     }
 )
 
 
 def read(
-    path: str | os.PathLike[str], kind: str, snapshot: Snapshot
+    path: str | os.PathLike[str],
+    kind: str,
+    snapshot: Snapshot,
+    region: str | None = None,
 ) -> Planned:
     """Return the changes to a cloud that a file describes.
 
     :param kind: One of ``FORMATS``.
+    :param region: The region of the cloud; None if it is not known.
     :raises ChangesFileError: if the file cannot be read or is invalid.
     """
     parse, compare = FORMATS[kind]
-    return Planned.of(compare(parse(path), snapshot))
+    return Planned.of(compare(parse(path), region), snapshot)

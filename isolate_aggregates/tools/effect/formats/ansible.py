@@ -9,23 +9,26 @@ Its items have the arguments of the `module host_aggregate
 <https://docs.ansible.com/ansible/latest/collections/openstack/cloud/host_aggregate_module.html>`_
 of ``openstack.cloud``, and what happens is what this module does: an argument
 that is missing changes nothing, ``metadata`` replaces all metadata but the
-availability zone, and ``hosts`` replaces all hosts unless ``purge_hosts`` is
-false. The hosts of a new aggregate are added before its metadata is set.
+availability zone, which it cannot set, and ``hosts`` replaces all hosts unless
+``purge_hosts`` is false. The hosts of a new aggregate are added before its
+metadata is set.
 """
 
 from collections.abc import Iterator
+import dataclasses
+import functools
 import re
 from types import MappingProxyType
 from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
-from isolate_aggregates.text import quoted
+from isolate_aggregates.text import listed, quoted
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats import planned
 from isolate_aggregates.tools.effect.formats.documents import Part
-from isolate_aggregates.tools.effect.formats.planned import Step, Unknown
+from isolate_aggregates.tools.effect.formats.planned import Item, Step, Unread
 
 VARIABLE = 'os_host_aggregates'
 
@@ -40,6 +43,27 @@ _BOOLEANS = MappingProxyType(
 _ARGUMENTS = (
     'name', _ZONE, 'hosts', 'purge_hosts', 'metadata', 'state'
 )  # fmt: skip
+# Arguments of all modules, which say how the cloud is reached.
+_OF_CONNECTION = (
+    *('api_timeout', 'auth', 'auth_type', 'ca_cert', 'client_cert'),
+    *('client_key', 'cloud', 'interface', 'sdk_log_level', 'sdk_log_path'),
+    *('timeout', 'validate_certs', 'wait'),
+)
+# What is read of plays, or changes nothing here.
+_OF_PLAY = (
+    *('any_errors_fatal', 'become', 'collections', 'connection'),
+    *('environment', 'gather_facts', 'hosts', 'name', 'no_log', 'post_tasks'),
+    *('pre_tasks', 'roles', 'tags', 'tasks', 'vars'),
+)
+# What is read of tasks, or changes nothing here, beside their module.
+_OF_TASK = (
+    *('become', 'delegate_to', 'environment', 'loop', 'name', 'no_log'),
+    *('register', 'run_once', 'tags', 'with_items'),
+)
+# Whether a role runs at all.
+_CONDITIONS = ('when',)
+# Modules that change nothing.
+_STILL = ('ansible.builtin.debug', 'debug')
 _MODULES = ('openstack.cloud.host_aggregate', 'os_nova_host_aggregate')
 # "{{ variable }}", "{{ item }}" and "{{ item.key | default(omit) }}".
 _NAMED = re.compile(r'\{\{\s*(\w+)\s*\}\}')
@@ -47,80 +71,182 @@ _ITEM = re.compile(r'\{\{\s*item(?:\.(\w+))?\s*(\|\s*default\(omit\))?\s*\}\}')
 _OMITTED = object()
 
 
-def steps(document: Part, snapshot: Snapshot) -> Iterator[Step]:
-    """Yield the changes that the variables or the plays describe.
+def items(document: Part, region: str | None) -> Iterator[Item]:
+    """Yield the aggregates that the variables or the plays describe.
 
     :raises ChangesFileError: if there are none.
     """
     if isinstance(document.value, list):
-        lists = [*_of_plays(document)]
-        if not lists:
+        parts = [*_of_plays(document, region)]
+        if all(isinstance(part, str) for part in parts):
             document.fail(
                 f'has no list {VARIABLE} and no task of {_MODULES[0]}; give a '
                 'file with that variable'
             )
     else:
-        lists = [document.member(VARIABLE)]
-        if not lists[0]:
+        if not document.member(VARIABLE):
             document.fail(f'has no list {VARIABLE}')
-    for aggregates in lists:
-        if _is_template(aggregates.value):
-            yield Unknown(
-                f'{aggregates.place} is a template, so all of it is left out.'
+        others = [key for key in document.mapping if key != VARIABLE]
+        parts = [
+            *(f'Variable {quoted(key)} is not read.' for key in others),
+            document.member(VARIABLE),
+        ]
+    for part in parts:
+        if isinstance(part, str):
+            yield planned.unread(part)
+        elif isinstance(part, _LeftOut):
+            yield planned.unread(part.sentence)
+        elif _is_template(part.value):
+            yield planned.unread(
+                f'{part.place} is a template, so all of it is left out.'
             )
-            continue
-        for item in aggregates.items:
-            yield from _aggregate(item, snapshot)
+        else:
+            for item in part.items:
+                yield functools.partial(_aggregate, item)
 
 
-def _of_plays(plays: Part) -> Iterator[Part]:
+@dataclasses.dataclass(frozen=True)
+class _LeftOut:
+    """A list of aggregates that is left out.
+
+    :param sentence: Why.
+    """
+
+    sentence: str
+
+
+# A list of aggregates, or a sentence about what is not read.
+_Found = Part | _LeftOut | str
+
+
+def _of_plays(plays: Part, region: str | None) -> Iterator[_Found]:
     """Yield the lists of aggregates of plays, in their order."""
     for play in plays.items:
+        for key, part in play.mapping.items():
+            if key not in _OF_PLAY or _is_never(key, part):
+                yield f'{part.place} is not read.'
         variables = play.member('vars')
-        roles = [
-            role for role in play.member('roles').items if _is_of(role, dict)
-        ]
-        for place in (variables, *roles, *(r.member('vars') for r in roles)):
-            if place.member(VARIABLE):
-                yield place.member(VARIABLE)
-        for tasks in ('pre_tasks', 'tasks', 'post_tasks'):
-            for task in play.member(tasks).items:
-                yield from _of_task(task, variables)
+        if variables.member(VARIABLE):
+            yield variables.member(VARIABLE)
+        yield from _of_tasks(play.member('pre_tasks'), variables, region)
+        for role in play.member('roles').items:
+            yield from _of_role(role)
+        for tasks in ('tasks', 'post_tasks'):
+            yield from _of_tasks(play.member(tasks), variables, region)
 
 
-def _of_task(task: Part, variables: Part) -> Iterator[Part]:
+def _of_role(role: Part) -> Iterator[_Found]:
+    """Yield the list of aggregates of a role, unless it is another role."""
+    if not _is_of(role, dict):
+        if not str(role.value).endswith(VARIABLE):
+            yield f'{role.place} is not read: role {quoted(str(role.value))}.'
+        return
+    name = role.member('role').text or role.member('name').text
+    if not name.endswith(VARIABLE):
+        yield f'{role.place} is not read: role {quoted(name)}.'
+    lists = [
+        place.member(VARIABLE)
+        for place in (role, role.member('vars'))
+        if place.member(VARIABLE)
+    ]
+    unread = [key for key in _CONDITIONS if role.member(key)]
+    for found in lists:
+        if unread:
+            yield _LeftOut(
+                f'{found.place} is left out, because {listed(unread)} of its '
+                'role is not read.'
+            )
+        else:
+            yield found
+
+
+def _of_tasks(
+    tasks: Part, variables: Part, region: str | None
+) -> Iterator[_Found]:
+    for task in tasks.items:
+        yield from _of_task(task, variables, region)
+
+
+def _of_task(
+    task: Part, variables: Part, region: str | None
+) -> Iterator[_Found]:
     """Yield the list of aggregates that a task of the module sets up."""
-    for block in ('block', 'rescue', 'always'):
-        for inner in task.member(block).items:
-            yield from _of_task(inner, variables)
-    for module in _MODULES:
-        arguments = task.member(module)
-        if not arguments:
-            continue
-        loop = task.member('loop') or task.member('with_items')
-        items: list[Any] = [{}]
-        if loop:
-            named = _NAMED.fullmatch(str(loop.value))
-            values = variables.member(named[1]) if named else loop
-            if not _is_of(values, list):
-                loop.fail(
-                    'is not a list, and no variable of its play is one by '
-                    f'this name; give a file with the list as {VARIABLE}'
-                )
-            items = [item.value for item in values.items]
-        yield Part(
-            [
-                {
-                    key: value
-                    for key, part in arguments.mapping.items()
-                    if key in _ARGUMENTS
-                    and (value := _looped(part.value, item)) is not _OMITTED
-                }
-                for item in items
-            ],
-            task.path,
-            arguments.place,
+    keys = [
+        key
+        for key, part in task.mapping.items()
+        if key not in _OF_TASK or _is_never(key, part)
+    ]
+    module = next((key for key in _MODULES if task.member(key)), None)
+    if task.member('block'):
+        unread = [key for key in keys if key not in ('block', 'always')]
+        others = [key for key in unread if key != 'rescue']
+        if others:
+            yield (
+                f'{task.place} is left out, because {listed(others)} of the '
+                'block is not read.'
+            )
+            return
+        if unread:
+            yield f'{task.member("rescue").place} is not read.'
+        for block in ('block', 'always'):
+            yield from _of_tasks(task.member(block), variables, region)
+        return
+    if not module:
+        if not set(keys) <= set(_STILL):
+            yield f'{task.place} is not read: {listed(keys, None)}.'
+        return
+    arguments = task.member(module)
+    keys.remove(module)
+    if keys:
+        yield _LeftOut(
+            f'{arguments.place} is left out, because {listed(keys)} of the '
+            'task is not read.'
         )
+        return
+    if not _is_of(arguments, dict):
+        yield _LeftOut(f'{arguments.place} is not read: it is no mapping.')
+        return
+    others = [
+        key
+        for key, part in arguments.mapping.items()
+        if key not in (*_ARGUMENTS, *_OF_CONNECTION)
+        and not (key == 'region_name' and region and part.value == region)
+    ]
+    if others:
+        yield _LeftOut(
+            f'{arguments.place} is left out, because its {listed(others)} is '
+            'not read.'
+        )
+        return
+    loop = task.member('loop') or task.member('with_items')
+    items: list[Any] = [{}]
+    if loop:
+        named = _NAMED.fullmatch(str(loop.value))
+        values = variables.member(named[1]) if named else loop
+        if not _is_of(values, list):
+            loop.fail(
+                'is not a list, and no variable of its play is one by '
+                f'this name; give a file with the list as {VARIABLE}'
+            )
+        items = [item.value for item in values.items]
+    yield Part(
+        [
+            {
+                key: value
+                for key, part in arguments.mapping.items()
+                if key in _ARGUMENTS
+                and (value := _looped(part.value, item)) is not _OMITTED
+            }
+            for item in items
+        ],
+        task.path,
+        arguments.place,
+    )
+
+
+def _is_never(key: str, part: Part) -> bool:
+    """Return whether something runs only if it is asked for by a tag."""
+    return key == 'tags' and 'never' in str(part.value)
 
 
 def _looped(value: Any, item: Any) -> Any:
@@ -152,7 +278,7 @@ def _aggregate(item: Part, snapshot: Snapshot) -> Iterator[Step]:
         if key not in _ARGUMENTS:
             part.fail('is not an argument of openstack.cloud.host_aggregate')
     if _is_template(item.member('name').value):
-        yield Unknown(
+        yield Unread(
             f'{item.place} is left out, because its name is a template.'
         )
         return
@@ -161,7 +287,7 @@ def _aggregate(item: Part, snapshot: Snapshot) -> Iterator[Step]:
     subject = f'Aggregate {quoted(name)}'
     state = item.member('state')
     if _is_template(state.value):
-        yield Unknown(f'{subject} is left out, because state is a template.')
+        yield Unread(f'{subject} is left out, because state is a template.')
     elif state.text in ('', 'present'):
         yield from _present(item, subject, name, aggregate)
     elif state.text != 'absent':
@@ -177,7 +303,7 @@ def _present(
     zone = item.member(_ZONE)
     zone_name = None
     if _is_template(zone.value):
-        yield Unknown(f'{subject}: {_ZONE} is a template.')
+        yield Unread(f'{subject}: {_ZONE} is a template.')
     elif zone:
         zone_name = zone.text
     if aggregate is None:
@@ -197,7 +323,7 @@ def _hosts(item: Part, subject: str, aggregate: Aggregate) -> Iterator[Step]:
     if not part:
         return
     if _is_template(part.value):
-        yield Unknown(f'{subject}: hosts is a template.')
+        yield Unread(f'{subject}: hosts is a template.')
         return
     if isinstance(part.value, str):
         # Ansible splits a text into a list.
@@ -207,13 +333,13 @@ def _hosts(item: Part, subject: str, aggregate: Aggregate) -> Iterator[Step]:
     hosts = {name for name in names if not _is_template(name)} - {''}
     has_template = any(map(_is_template, names))
     if has_template:
-        yield Unknown(
+        yield Unread(
             f'{subject}: some hosts are templates, so none is removed.'
         )
     yield from commands.add_hosts(aggregate, hosts - aggregate.hosts)
     purge = item.member('purge_hosts')
     if _is_template(purge.value):
-        yield Unknown(
+        yield Unread(
             f'{subject}: purge_hosts is a template, so no host is removed.'
         )
     elif _boolean(purge, default=True) and not has_template:
@@ -225,13 +351,13 @@ def _metadata(
 ) -> Iterator[Step]:
     part = item.member('metadata')
     if _is_template(part.value):
-        yield Unknown(f'{subject}: metadata is a template.')
+        yield Unread(f'{subject}: metadata is a template.')
         return
     if not part:
         return
     has_template = any(map(_is_template, part.mapping))
     if has_template:
-        yield Unknown(
+        yield Unread(
             f'{subject}: some keys of metadata are templates, so none is '
             'removed.'
         )
@@ -242,13 +368,13 @@ def _metadata(
         if _is_template(key):
             continue
         if _is_template(value.value):
-            yield Unknown(f'{subject}: metadata {quoted(key)} is a template.')
+            yield Unread(f'{subject}: metadata {quoted(key)} is a template.')
             values.pop(key, None)
         else:
             # Nova refuses any other value; null removes the key.
             values[key] = value.text if value else None
-    if _ZONE not in part.mapping:
-        values.pop(_ZONE, None)
+    # The module drops it.
+    values.pop(_ZONE, None)
     yield from planned.changed(subject, aggregate, values)
 
 

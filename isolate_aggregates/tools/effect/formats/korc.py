@@ -10,6 +10,7 @@ refuses all other changes. An image can have only the properties that
 """
 
 from collections.abc import Iterator, Mapping
+import functools
 from types import MappingProxyType
 
 from isolate_aggregates.request import Flavor, Image
@@ -18,9 +19,12 @@ from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats import planned
 from isolate_aggregates.tools.effect.formats.documents import Part
-from isolate_aggregates.tools.effect.formats.planned import Step, Unknown
+from isolate_aggregates.tools.effect.formats.planned import Item, Step, Unread
 
 _GROUP = 'openstack.k-orc.cloud/'
+
+# Kinds of Kubernetes that change nothing in a cloud.
+_BESIDE = ('Namespace', 'Secret')
 
 # The properties in Glance, by their path in a manifest.
 _PROPERTIES: Mapping[tuple[str, ...], str] = MappingProxyType(
@@ -45,20 +49,37 @@ _PROPERTIES: Mapping[tuple[str, ...], str] = MappingProxyType(
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
-def steps(documents: Part, snapshot: Snapshot) -> Iterator[Step]:
-    """Yield the changes that manifests describe; other kinds are skipped."""
+def items(documents: Part, _region: str | None) -> Iterator[Item]:
+    """Yield the manifests; those of other kinds are not read.
+
+    :raises ChangesFileError: if there is none of ORC's kinds.
+    """
+    is_found = False
     for manifest in _manifests(documents):
-        if not manifest.member('apiVersion').text.startswith(_GROUP):
+        kind = manifest.member('kind').text
+        name = manifest.member('metadata').member('name').text
+        subject = f'{kind} {quoted(name)}' if kind else manifest.place
+        version = manifest.member('apiVersion').text
+        if version == 'v1' and kind in _BESIDE:
             continue
-        kind = manifest.member('kind').required_text
-        if kind == 'HostAggregate':
-            name = manifest.member('metadata').member('name').text
-            yield Unknown(
-                f'HostAggregate {quoted(name)} is left out, because no '
-                'release of ORC has this kind.'
+        if not version.startswith(_GROUP):
+            yield planned.unread(f'{subject} is no manifest of ORC.')
+        elif kind == 'HostAggregate':
+            is_found = True
+            yield planned.unread(
+                f'{subject} is left out, because no release of ORC has this '
+                'kind.'
             )
         elif kind in ('Flavor', 'Image'):
-            yield from _managed(kind, manifest, snapshot)
+            is_found = True
+            yield functools.partial(_managed, kind, manifest)
+        else:
+            yield planned.unread(f'{subject} is not of a kind that is read.')
+    if not is_found:
+        documents.fail(
+            f'has no Flavor and no Image of {_GROUP[:-1]}; give manifests of '
+            'ORC'
+        )
 
 
 def _manifests(part: Part) -> Iterator[Part]:
@@ -109,7 +130,7 @@ def _flavor(name: str, resource: Part, snapshot: Snapshot) -> Iterator[Step]:
         return
     others = [s for s in _SIZES if getattr(flavor, s) != sizes[s]]
     if others:
-        yield Unknown(
+        yield Unread(
             f'{subject} is left out, because {listed(others)} differs in '
             f'{snapshot.origin}, and Nova cannot change the size of a flavor.'
         )

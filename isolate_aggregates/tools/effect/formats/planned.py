@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The changes that a file describes, as commands."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
 from types import MappingProxyType
 from typing import TypeVar
@@ -11,6 +11,8 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Command, Commands
+from isolate_aggregates.tools.cloud import changes
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _Thing = TypeVar('_Thing', Aggregate, Flavor, Image)
 
@@ -25,17 +27,29 @@ _VALUES = MappingProxyType(
 
 
 @dataclasses.dataclass(frozen=True)
-class Unknown:
-    """A change that cannot be written as a command.
+class Unread:
+    """A part of a file that was not read, or was left out.
 
-    :param sentence: What is not known, or not done, and why.
+    :param sentence: What it is, and why.
+    """
+
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What a tool does not change, although its file asks for it.
+
+    :param sentence: What stays, and why.
     """
 
     sentence: str
 
 
 # A part of a change.
-Step = Command | Unknown
+Step = Command | Unread | Kept
+# An item of a file: yields its steps in the cloud after the item before it.
+Item = Callable[[Snapshot], Iterable[Step]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,20 +58,36 @@ class Planned:
 
     :param commands: The commands with the same result, in the order in which
         the tool makes the changes.
-    :param unknown: Sentences about changes that are left out, because the file
-        does not have their values, or the tool would fail.
+    :param unread: Sentences about the parts of the file that were not read, or
+        were left out, because the file does not have their values, or the tool
+        would fail.
+    :param kept: Sentences about what the tool does not change.
     """
 
     commands: Commands = ()
-    unknown: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> 'Planned':
-        steps = tuple(steps)
+    def of(cls, items: Iterable[Item], snapshot: Snapshot) -> 'Planned':
+        """Return the changes of items, one after the other."""
+        steps: list[Step] = []
+        for item in items:
+            some = tuple(item(snapshot))
+            made = [step.change for step in some if isinstance(step, Command)]
+            if made:
+                snapshot = changes.made(snapshot, made)
+            steps += some
         return cls(
-            tuple(step for step in steps if isinstance(step, tuple)),
-            tuple(s.sentence for s in steps if isinstance(s, Unknown)),
+            tuple(step for step in steps if isinstance(step, Command)),
+            tuple(s.sentence for s in steps if isinstance(s, Unread)),
+            tuple(s.sentence for s in steps if isinstance(s, Kept)),
         )
+
+
+def unread(sentence: str) -> Item:
+    """Return an item that was not read."""
+    return lambda _: (Unread(sentence),)
 
 
 def existing(
@@ -102,8 +132,8 @@ def expressible(
     return good, [inexpressible(subject, key) for key in others]
 
 
-def inexpressible(subject: str, key: str) -> Unknown:
-    return Unknown(
+def inexpressible(subject: str, key: str) -> Unread:
+    return Unread(
         f'{subject} {quoted(key)} is left out, because the openstack client '
         'takes "=" as the end of a key.'
     )

@@ -13,6 +13,7 @@ availability zone.
 
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
+import functools
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +25,12 @@ from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats import planned
 from isolate_aggregates.tools.effect.formats.documents import Part
-from isolate_aggregates.tools.effect.formats.planned import Step, Unknown
+from isolate_aggregates.tools.effect.formats.planned import (
+    Item,
+    Kept,
+    Step,
+    Unread,
+)
 
 _MAJOR = '1'
 
@@ -44,6 +50,16 @@ _ACTIONS: Mapping[tuple[str, ...], tuple[str, ...]] = MappingProxyType(
         ('create', 'forget'): ('create',),
         ('forget', 'create'): ('create',),
     }
+)
+# Actions that change nothing in a cloud.
+_STILL = frozenset({'no-op', 'read', 'forget'})
+# The types of services of which no decision of nova-scheduler depends here.
+_ELSEWHERE = (
+    'openstack_dns_',
+    'openstack_keymanager_',
+    'openstack_lb_',
+    'openstack_networking_',
+    'openstack_objectstorage_',
 )
 # Properties that Glance sets itself.
 _OF_GLANCE = ('os_hash_', 'os_hidden', 'direct_url', 'stores', 'locations')
@@ -66,7 +82,7 @@ class _Resource:
     def is_unknown(self, name: str) -> bool:
         return _has_unknown(self.unknown.member(name))
 
-    def late(self, name: str) -> Iterator[Unknown]:
+    def late(self, name: str) -> Iterator[Unread]:
         """Yield a sentence if an attribute is known only after the apply."""
         value = self.unknown.member(name)
         if not _has_unknown(value):
@@ -79,8 +95,8 @@ class _Resource:
             what = f'a part of {name}'
         yield self.left_out(f'{what} is known only after the apply')
 
-    def left_out(self, reason: str) -> Unknown:
-        return Unknown(f'{self.address}: {reason}.')
+    def left_out(self, reason: str) -> Unread:
+        return Unread(f'{self.address}: {reason}.')
 
     @property
     def has_same_name(self) -> bool:
@@ -120,8 +136,8 @@ def _has_unknown(part: Part) -> bool:
     return part.value is True
 
 
-def steps(document: Part, snapshot: Snapshot) -> Iterator[Step]:
-    """Yield the changes of a plan.
+def items(document: Part, region: str | None) -> Iterator[Item]:
+    """Yield the changes of a plan; those in other regions are not read.
 
     :raises ChangesFileError: if it is not a plan of a supported version.
     """
@@ -141,28 +157,83 @@ def steps(document: Part, snapshot: Snapshot) -> Iterator[Step]:
         )
     if document.member('errored').value is True:
         document.fail('is incomplete, because "terraform plan" failed')
-    regions: set[str] = set()
-    for change in document.member('resource_changes').items:
-        kind = _KINDS.get(change.member('type').required_text)
-        if not kind or change.member('mode').text == 'data':
-            continue
-        resource, actions = _resource(change, snapshot)
-        for part in (resource.before, resource.after):
-            regions |= {part.member('region').text} - {''}
-        if actions == ('create', 'delete') and resource.has_same_name:
-            yield resource.left_out(
-                'the change is left out, because the new one would be created '
-                'before the old one with the same name is deleted, which Nova '
-                'refuses'
-            )
-            continue
-        for action in actions:
-            yield from kind[action](resource)
-    if len(regions) > 1:
-        yield Unknown(
-            f'The plan changes the regions {listed(regions, None)}, but all '
-            'changes are applied to the same cloud here.'
+    managed = [
+        change
+        for change in document.member('resource_changes').items
+        if change.member('mode').text != 'data'
+    ]
+    known = [c for c in managed if c.member('type').required_text in _KINDS]
+    if managed and not known:
+        document.fail(
+            'has no resource that is read here; give a plan with resources of '
+            f'the types {listed(_KINDS, None)}'
         )
+    regions = {r for change in known for r in _regions(change)}
+    for change in managed:
+        address = change.member('address').text
+        elsewhere = _regions(change) - {region}
+        if change.member('type').text not in _KINDS:
+            if not _is_still(change):
+                yield planned.unread(
+                    f'{address} is of a type that is not read.'
+                )
+        elif region and elsewhere:
+            yield planned.unread(
+                f'{address} is left out, because it is in region '
+                f'{listed(map(quoted, elsewhere), None)}, not in '
+                f'{quoted(region)}.'
+            )
+        else:
+            yield functools.partial(_steps, change)
+    if regions and not region:
+        yield functools.partial(_in_regions, regions)
+
+
+def _regions(change: Part) -> set[str]:
+    """Return the regions that a resource changes."""
+    planned_change = change.member('change')
+    actions = {item.text for item in planned_change.member('actions').items}
+    if actions <= _STILL:
+        return set()
+    parts = map(planned_change.member, ('before', 'after'))
+    return {part.member('region').text for part in parts} - {''}
+
+
+def _in_regions(regions: set[str], snapshot: Snapshot) -> Iterator[Step]:
+    """Yield that the region of the cloud is not known."""
+    names = listed(map(quoted, regions), None)
+    if len(regions) > 1:
+        yield Unread(
+            f'The plan changes the regions {names}, but all changes are '
+            'applied to the same cloud here; set region_name.'
+        )
+    else:
+        yield Kept(
+            f'whether {snapshot.origin} is region {names}, which the plan '
+            'changes; set region_name.'
+        )
+
+
+def _is_still(change: Part) -> bool:
+    """Return whether a resource of another type changes nothing here."""
+    actions = change.member('change').member('actions').items
+    return {item.text for item in actions} <= _STILL or change.member(
+        'type'
+    ).text.startswith(_ELSEWHERE)
+
+
+def _steps(change: Part, snapshot: Snapshot) -> Iterator[Step]:
+    """Yield the steps of a resource."""
+    resource, actions = _resource(change, snapshot)
+    if actions == ('create', 'delete') and resource.has_same_name:
+        yield resource.left_out(
+            'the change is left out, because the new one would be created '
+            'before the old one with the same name is deleted, which Nova '
+            'refuses'
+        )
+        return
+    for action in actions:
+        yield from _KINDS[resource.kind][action](resource)
 
 
 def _resource(
@@ -192,7 +263,7 @@ def _resource(
     return resource, _ACTIONS[actions]
 
 
-def _missing(resource: _Resource, kind: str) -> Unknown:
+def _missing(resource: _Resource, kind: str) -> Unread:
     name = resource.before.member('name').text
     return resource.left_out(
         f'{kind} {quoted(name)} is not in {resource.snapshot.origin}, so its '
@@ -202,7 +273,7 @@ def _missing(resource: _Resource, kind: str) -> Unknown:
 
 def _new_name(
     resource: _Resource, kind: str, names: Iterator[str]
-) -> tuple[str, list[Unknown]]:
+) -> tuple[str, list[Unread]]:
     """Return the name of a new object; empty if it cannot be created."""
     if resource.is_unknown('name'):
         return '', [
@@ -264,10 +335,11 @@ def _update_aggregate(resource: _Resource) -> Iterator[Step]:
         if zone and zone != zone_of(aggregate):
             yield commands.set_zone(aggregate, zone)
         elif not zone and zone_of(aggregate):
-            yield resource.left_out(
-                'the provider does not remove an availability zone, so '
+            yield Kept(
+                f'{resource.address}: the provider does not remove an '
+                'availability zone, so '
                 f'aggregate {quoted(aggregate.name)} stays in '
-                f'{quoted(zone_of(aggregate) or "")}'
+                f'{quoted(zone_of(aggregate) or "")}.'
             )
     yield from resource.late('hosts')
     before, after = _hosts(resource.before), _hosts(resource.after)
