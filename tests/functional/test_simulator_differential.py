@@ -325,6 +325,29 @@ def test_zero_steps_fit_no_amount(both):
     assert both.theirs(query) == both.ours(query) == ([], {})
 
 
+def test_a_ratio_of_zero_fits_no_amount(both):
+    """The API takes such an inventory."""
+    host = dataclasses.replace(
+        provider(0, {}), inventories={'VCPU': Inventory(4, allocation_ratio=0)}
+    )
+    both = both([host])
+    query = [('resources', 'VCPU:1')]
+    assert both.theirs(query) == both.ours(query) == ([], {})
+
+
+def test_a_capacity_is_rounded_down(both):
+    """100 times 1.15 is a little less than 115 in floating point."""
+    inventory = Inventory(100, allocation_ratio=1.15)
+    host = dataclasses.replace(
+        provider(0, {}), inventories={'VCPU': inventory}
+    )
+    both = both([host])
+    for amount, offered in ((114, 1), (115, 0)):
+        query = [('resources', f'VCPU:{amount}')]
+        assert both.theirs(query) == both.ours(query)
+        assert len(both.ours(query)[0]) == offered
+
+
 def test_placement_adds_up_amounts_of_other_candidates(both):
     """Two NUMA nodes, one CPU from any and two from one: four ways.
 

@@ -605,6 +605,16 @@ def test_an_inventory_can_be_only_its_total(load):
     }
 
 
+def test_an_allocation_ratio_of_zero_is_read(load):
+    """Placement and nova-compute accept it, so a saved cloud may have it."""
+    [provider] = load("""
+        providers:
+        - name: a
+          inventories: {VCPU: {total: 4, allocation_ratio: 0.0}}
+        """).providers
+    assert provider.inventories['VCPU'].capacity == 0
+
+
 def test_a_usage_of_zero_is_no_usage(load):
     [provider] = load("""
         providers:
