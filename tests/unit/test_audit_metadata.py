@@ -70,6 +70,15 @@ def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
     assert kinds([ssd], [H1], [fast], conf=conf) == []
 
 
+def test_no_aggregate_is_given_a_value_that_nova_splits():
+    """An aggregate with this text would have two values, and neither fits."""
+    fast = flavor(**{KEY: 'true,false'})
+    [finding] = findings([], [H1], [fast], conf=AFTER)
+    assert lines(finding) == [f'openstack flavor unset --property {KEY} 42']
+    tagged = make_aggregate('tagged', {'ssd': 'true,false'}, ['h1'])
+    assert kinds([tagged], [H1], [fast], conf=AFTER) == ['no-host']
+
+
 def test_without_a_filter_required_metadata_is_not_checked():
     bad = make_aggregate('a', {'gpus': 'many'}, ['h1'])
     wanting = [flavor(**{KEY: 'true'}), flavor(**{GPUS: '>= x', 'gpus': '=2'})]

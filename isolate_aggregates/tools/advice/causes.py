@@ -277,7 +277,8 @@ class Causes:
         for way in missing.metadata(self.names, flavor, requirement):
             yield Repair(way)
         yield Repair(commands.unset(flavor, requirement.extra_spec))
-        if requirement.is_plain:
+        # Nova splits what an aggregate has at commas, so it cannot have one.
+        if requirement.is_plain and ',' not in requirement.value:
             pair = commands.quoted(f'{requirement.key}={requirement.value}')
             yield Repair(
                 text=f'openstack aggregate set --property {pair} AGGREGATE, '
