@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mocked Placement that helps to test filters answers as the real one."""
 
+import itertools
 import pathlib
 import sys
 import unittest
@@ -66,6 +67,7 @@ def is_json(answer):
 
 
 RACK_ = f'in:{RACK.uuid}'
+OTHER = '5dde4b13-764a-5a81-93fd-8ecdac212f2f'
 CONSUMER = placement_rows.consumer(NESTED.providers[1])
 # All that a path of the mocked Placement is answered at.
 MICROVERSIONS = [
@@ -174,6 +176,78 @@ MICROVERSIONS = [
         '&required1=!CUSTOM_B',
         f'/allocation_candidates?resources=VCPU:1&member_of={RACK_}'
         f'&member_of={RACK_}',
+        # Parameters given twice: Placement takes the first, the last or all.
+        '/allocation_candidates?resources=VCPU:1&limit=9&limit=1',
+        '/allocation_candidates?resources=VCPU:1&limit=9&limit=x',
+        *(
+            f'/allocation_candidates?resources1=VCPU:1&resources2=VCPU:1'
+            f'&{first}&{second}'
+            for first, second in itertools.combinations(
+                (
+                    'group_policy=none',
+                    'group_policy=isolate',
+                    'group_policy=none',
+                    'group_policy=x',
+                ),
+                2,
+            )
+        ),
+        *(
+            f'/allocation_candidates?{first}&{second}'
+            for first, second in itertools.permutations(
+                (
+                    'resources=VCPU:1',
+                    'resources=VCPU:2',
+                    'resources=DISK_GB:1',
+                ),
+                2,
+            )
+        ),
+        '/allocation_candidates?resources=VCPU:4,VCPU:1',
+        '/allocation_candidates?resources=VCPU:1,VCPU:4',
+        '/resource_providers?resources=VCPU:1&resources=VCPU:99',
+        '/resource_providers?resources=VCPU:99,VCPU:1',
+        *(
+            f'/{path}in_tree={{{first}}}&in_tree={{{second}}}'
+            for path in (
+                'resource_providers?',
+                'allocation_candidates?resources=VCPU:1&',
+            )
+            for first, second in itertools.permutations(('numa1', 'cn3'), 2)
+        ),
+        '/resource_providers?name=numa1&name=cn3',
+        '/resource_providers?uuid={numa1}&uuid={cn3}',
+        *(
+            f'/{path}member_of={first}&member_of={second}'
+            for path in (
+                'resource_providers?',
+                'allocation_candidates?resources=VCPU:1&',
+            )
+            for first, second in itertools.permutations(
+                (RACK_, f'!{RACK_}', f'in:{OTHER}'), 2
+            )
+        ),
+        *(
+            f'/allocation_candidates?resources=VCPU:1&{first}&{second}'
+            for first, second in itertools.permutations(
+                (
+                    'root_required=CUSTOM_A',
+                    'root_required=!COMPUTE_STATUS_DISABLED',
+                ),
+                2,
+            )
+        ),
+        '/allocation_candidates?resources_A=VCPU:1&resources_B=CUSTOM_VF:1'
+        '&group_policy=none&same_subtree=_A&same_subtree=_B',
+        # A group with traits only counts for group_policy.
+        '/allocation_candidates?resources_A=VCPU:1&required_B=CUSTOM_A'
+        '&same_subtree=_A,_B',
+        '/allocation_candidates?resources_A=VCPU:1&required_B=CUSTOM_A'
+        '&group_policy=isolate&same_subtree=_A,_B',
+        '/allocation_candidates?resources=VCPU:1&required_B=CUSTOM_A'
+        '&same_subtree=_B',
+        '/allocation_candidates?resources=DISK_GB:1&resources_A=VCPU:1'
+        '&required_B=HW_CPU_X86_AVX&group_policy=isolate&same_subtree=_A,_B',
         # Separators.
         '/allocation_candidates?resources=VCPU:1;limit=9',
         '/allocation_candidates?resources=VCPU:1%3Blimit=9',
@@ -210,6 +284,15 @@ MICROVERSIONS = [
                 'allocation_candidates?resources=VCPU:1&member_of',
             )
         ),
+        *(
+            f'/{path}={start}{quote(uuid)}'
+            for uuid in (RACK.uuid.upper(), RACK.uuid.replace('-', ''))
+            for start in ('', 'in:', '!', '!in:')
+            for path in (
+                'resource_providers?member_of',
+                'allocation_candidates?resources=VCPU:1&member_of',
+            )
+        ),
         # Codes of errors.
         '/allocation_candidates?resources=VCPU:1'
         '&root_required=CUSTOM_A&root_required=CUSTOM_B',
@@ -231,6 +314,21 @@ def test_the_mocked_placement_answers_as_the_real_one_does(real, mocked, path):
     answers = {v: a for v, a in answers.items() if a.status != 406}
     assert answers == {v: ask(real, path, v) for v in answers}
     assert 'placement 1.39' in answers
+
+
+def test_the_first_of_two_limits_counts(real, mocked):
+    def offered(client, limits):
+        answer = client.get(
+            f'/allocation_candidates?resources=VCPU:1{limits}',
+            headers={'OpenStack-API-Version': 'placement 1.39'},
+        )
+        return len(answer.json()['allocation_requests'])
+
+    both = ['', '&limit=1&limit=9']
+    with mocked:
+        ours = [offered(mocked.adapter, limits) for limits in both]
+    theirs = [offered(real, limits) for limits in both]
+    assert ours == theirs == [3, 1]
 
 
 @pytest.mark.parametrize(
