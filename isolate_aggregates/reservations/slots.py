@@ -10,8 +10,9 @@ servers in one of two ways:
   all that the summaries of allocation candidates have of an inventory.
 * Slots that may have servers, on hosts to leave and after the end, are
   ``reserved``. Placement checks ``min_unit`` and ``max_unit`` also for a
-  server that has a slot already and is moved; ``reserved`` it does not. Their
-  capacity is 0, so their inventory must be read to know their number.
+  server that has a slot already and is moved; ``reserved`` it does not
+  (``findings/placement-min-above-max.sh``). Their capacity is 0, so their
+  inventory must be read to know their number.
 
 An inventory also carries the number of the change that it was written for, as
 ``max_unit - 1``. So if Nova's database is restored from a backup, or flavors
