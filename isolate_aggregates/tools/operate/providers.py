@@ -12,13 +12,12 @@ import functools
 import os_traits
 from oslo_utils import uuidutils
 
-from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import errors, marks
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.locking_traits import why_not_put
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.plan import Plan, Step
-from isolate_aggregates.tools.operate.sync import marks
-from isolate_aggregates.tools.operate.sync.plan import why_not_put
 from isolate_aggregates.tools.placement import edits
 
 _Names = frozenset[str]
