@@ -61,6 +61,20 @@ The request filters to run, in this order.
 be loaded stops the program.
 """,
     ),
+    cfg.BoolOpt(
+        'servers_recorded',
+        default=False,
+        help="""
+Whether all servers have a record of what they were placed with.
+
+nova-scheduler records it for the servers that it places. Set this after
+``isolate-aggregates-manage record`` has ended with status 0 while all
+nova-schedulers run this package, or if there were no servers before. A server
+without a record then has an image of which nothing counts. Otherwise it is
+refused to move such a server after a rebuild that was refused, unless an
+operator names the host.
+""",
+    ),
     cfg.ListOpt(
         'trait_sources',
         item_type=types.String(choices=['flavor', 'image']),

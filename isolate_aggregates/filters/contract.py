@@ -38,11 +38,6 @@ class RequestFilter(abc.ABC):
     #: is registered.
     SETTINGS: ClassVar[Mapping[str, Option]] = types.MappingProxyType({})
 
-    #: Whether it judges the image properties of rebuilt servers itself, by
-    #: :attr:`RequestSpec.past`. Otherwise a server whose last rebuild was
-    #: refused is not moved if the filter needs a property of its image.
-    JUDGES_REBUILDS: ClassVar[bool] = False
-
     #: The names of Nova's request filters that are removed when this filter
     #: is installed, and of host filters that become redundant.
     REPLACES: ClassVar[Sequence[str]] = ()

@@ -80,8 +80,7 @@ class LoadedFilter:
         """The image properties that it reads."""
         keys = frozenset(self.request_filter.IMAGE_KEYS)
         patterns = keys.union(self.request_filter.IMAGE_PROPERTIES)
-        judged = patterns if self.request_filter.JUDGES_REBUILDS else ()
-        return DeclaredProperties(patterns, keys, frozenset(judged))
+        return DeclaredProperties(patterns, keys)
 
     @property
     def metadata(self) -> frozenset[str] | None:

@@ -28,7 +28,7 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.contract import PROJECT_ID, RequestFilter
-from isolate_aggregates.request import Past, RequestSpec
+from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import lacking, quoted
 
@@ -62,8 +62,6 @@ class ReservationPrefix(RequestFilter):
         'key_sources': ('isolate_aggregates', 'reservation_key_sources'),
         'owner_key': ('blazar:physical:host', 'blazar_owner'),
     }
-
-    JUDGES_REBUILDS: ClassVar = True
 
     required_prefixes: tuple[str, ...] = ()
     forbidden_prefixes: tuple[str, ...] = ()
@@ -103,31 +101,9 @@ class ReservationPrefix(RequestFilter):
         if not self.required_prefixes and not self.forbidden_prefixes:
             return
         operator_keys = set(request.flavor.extra_specs)
-        past = request.past if 'image' in self.key_sources else None
-        # What the image named is lost, and an operator decides.
-        is_directed = bool(past and past.is_refused and past.is_directed)
-        tenant_keys = self._claimed(request, aggregates, not is_directed)
-        tenant_keys -= operator_keys
-        holding: set[str] = set()
+        tenant_keys = self._claimed(request) - operator_keys
         for prefix in self.required_prefixes:
             keys = _starting(prefix, operator_keys | tenant_keys)
-            if (
-                past
-                and not is_directed
-                and not self._is_explained(prefix, past, request)
-            ):
-                held = self._held(prefix, keys, past, request, aggregates)
-                if held:
-                    holding.add(prefix)
-                elif (
-                    past.is_refused
-                    and not keys
-                    and self._owned(prefix, request, aggregates)
-                ):
-                    yield Refuse(_lost(prefix))
-                for key in held:
-                    own = self._own(key, request, aggregates)
-                    yield Require(own, _held(key))
             if keys:
                 of_tenant = _starting(prefix, tenant_keys)
                 yield self._require(keys, of_tenant, request, aggregates)
@@ -140,10 +116,8 @@ class ReservationPrefix(RequestFilter):
                 prefix,
                 operator_keys | tenant_keys if is_checked else operator_keys,
             )
-            if not keys and prefix not in holding:
-                yield from self._forbid(
-                    prefix, request, aggregates, is_checked and is_directed
-                )
+            if not keys:
+                yield from self._forbid(prefix, request, aggregates)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield a lock for each forbidden prefix."""
@@ -151,41 +125,6 @@ class ReservationPrefix(RequestFilter):
             members = aggregates.with_prefix_like(prefix)
             if members:
                 yield Lock(prefix, prefix, members)
-
-    def _is_explained(
-        self, prefix: str, past: Past, request: RequestSpec
-    ) -> bool:
-        """Return whether flavor or hint let the server in, not the image."""
-        specs = past.extra_specs
-        keys = set(specs)
-        if 'hint' in self.key_sources:
-            keys.update(request.scheduler_hints)
-        return bool(_starting(prefix, keys) or xs.reservation_classes(specs))
-
-    def _held(
-        self,
-        prefix: str,
-        keys: list[str],
-        past: Past,
-        request: RequestSpec,
-        aggregates: AggregateIndex,
-    ) -> list[str]:
-        """Return the keys of the host that an accepted image had.
-
-        They only hold the server in. If the record names a key itself, or if
-        they lock nothing, they count only for a refused image.
-        """
-        is_lock = prefix in self.forbidden_prefixes
-        if not past.is_refused and (keys or not is_lock):
-            return []
-        return [
-            key
-            for key in self._owned(prefix, request, aggregates)
-            if any(
-                (aggregate.uuid, key) in past.host_keys
-                for aggregate in self._own(key, request, aggregates)
-            )
-        ]
 
     def _own(
         self, key: str, request: RequestSpec, aggregates: AggregateIndex
@@ -197,37 +136,11 @@ class ReservationPrefix(RequestFilter):
             if grants(aggregate, request.project_id, self.owner_key)
         )
 
-    def _owned(
-        self, prefix: str, request: RequestSpec, aggregates: AggregateIndex
-    ) -> list[str]:
-        """Return the keys with a prefix that a project can name."""
-        return sorted(
-            {
-                key
-                for aggregate in aggregates.with_prefix_like(prefix)
-                if grants(aggregate, request.project_id, self.owner_key)
-                for key in aggregate.metadata
-                if key.startswith(prefix)
-            }
-        )
-
-    def _claimed(
-        self,
-        request: RequestSpec,
-        aggregates: AggregateIndex,
-        with_image: bool,
-    ) -> set[str]:
+    def _claimed(self, request: RequestSpec) -> set[str]:
         """Return the keys from sources that tenants control."""
         keys: set[str] = set()
-        if with_image and 'image' in self.key_sources:
+        if 'image' in self.key_sources:
             keys.update(request.image_properties)
-            if request.past:
-                # Others may never have been accepted, and must not pin it.
-                keys.intersection_update(
-                    key
-                    for prefix in self.required_prefixes
-                    for key in self._owned(prefix, request, aggregates)
-                )
         if 'hint' in self.key_sources:
             keys.update(request.scheduler_hints)
         return keys
@@ -288,19 +201,8 @@ class ReservationPrefix(RequestFilter):
         prefix: str,
         request: RequestSpec,
         aggregates: AggregateIndex,
-        only_others: bool,
-    ) -> Iterator[Forbid | LazyForbid]:
+    ) -> Iterator[LazyForbid]:
         members = aggregates.with_prefix_like(prefix)
-        if only_others:
-            members = tuple(
-                aggregate
-                for aggregate in members
-                if not grants(aggregate, request.project_id, self.owner_key)
-            )
-            if members:
-                reason = f'kept for other projects by their {prefix} key'
-                yield Forbid(members, Cause('no-reservation-named', reason))
-            return
         if not members:
             return
         # Cached: there may be thousands, and they are equal for all requests.
@@ -315,23 +217,6 @@ class ReservationPrefix(RequestFilter):
             f'{lacking(request.flavor.name, image, "name")} one',
         )
         yield LazyForbid(uuids, lambda: [Forbid(members, cause)])
-
-
-def _held(key: str) -> Cause:
-    return Cause(
-        'held-by-host',
-        'it is not known what the image of the server named, and its host has '
-        f'had {key} since before its last rebuild',
-    )
-
-
-def _lost(prefix: str) -> Cause:
-    return Cause(
-        'image-lost',
-        f'its last rebuild was refused, and Nova has lost which {prefix} key '
-        'its image named before; name the host to move it to, or rebuild it '
-        'from an image that it may use',
-    )
 
 
 def _starting(prefix: str, keys: set[str]) -> list[str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 import weakref
 
@@ -17,13 +17,14 @@ from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.nova import database, images, messages
+from isolate_aggregates.nova import database, images, placed
 from isolate_aggregates.request import (
     ComputeHost,
     DeclaredProperties,
     Flavor,
     Image,
 )
+from isolate_aggregates.request.placed import Placed, without_records
 from isolate_aggregates.rest.deadline import Deadline
 from isolate_aggregates.text import short
 
@@ -60,17 +61,11 @@ class NovaRequest:
     ) -> None:
         self._reference = weakref.ref(spec)
         self._accepted = accepted
-        #: What is known of a server that was rebuilt.
-        self.past = accepted.past
-        is_refused = bool(self.past and self.past.is_refused)
-        self._is_known = accepted.properties is not None and not is_refused
-        image = _field(spec, 'image')
-        properties = (_field(image, 'properties') if image else None) or {}
+        self._is_known = accepted.is_known
         #: The declared properties of the image.
         self.image_properties = declaration.recorded(
             accepted.properties,
-            properties.get('traits_required', ()),
-            is_refused,
+            images.traits_of(spec) if accepted.is_known else (),
         )
 
     @property
@@ -96,12 +91,18 @@ class NovaRequest:
             return None
         image = self._spec.image
         identity = _field(image, 'id', '')
+        name, owner = _field(image, 'name'), _field(image, 'owner')
+        if self._accepted.traits is not None and (
+            self._accepted.image != (identity or '')
+        ):
+            # The image in the request was refused for the server.
+            identity, name, owner = self._accepted.image, '', ''
         return Image(
             # The image of a server that boots from a volume has no name.
-            name=_field(image, 'name') or identity or 'unnamed',
+            name=name or identity or 'unnamed',
             id=identity,
             properties=self.image_properties,
-            owner=_field(image, 'owner'),
+            owner=owner,
         )
 
     @lazy_property
@@ -114,7 +115,7 @@ class NovaRequest:
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
         """The scheduler hints."""
         hints = {}
-        given = _field(self._spec, 'scheduler_hints') or {}
+        given = without_records(_field(self._spec, 'scheduler_hints') or {})
         for name, value in given.items():
             values = (value,) if isinstance(value, str) else (*(value or ()),)
             # Nova treats a single empty value as no hint.
@@ -148,9 +149,14 @@ class NovaRequest:
 
 
 class Decider:
-    """Runs the request filters for a request of nova-scheduler."""
+    """Runs the request filters for a request of nova-scheduler.
 
-    def __init__(self) -> None:
+    :param all_recorded: Returns whether all servers have a record of what they
+        were placed with, if anything of their image counts.
+    """
+
+    def __init__(self, all_recorded: Callable[[], bool]) -> None:
+        self._all_recorded = all_recorded
         # By uuid of the cell: one that hangs must not hold up the others.
         self._deadlines: dict[str, Deadline] = {}
 
@@ -162,25 +168,42 @@ class Decider:
     ) -> Decision:
         """Run the request filters.
 
-        :param spec: Nova's request spec. If its image was refused for the
-            server, the traits of the image are removed.
+        What the servers of the request are placed with is remembered.
+
+        :param spec: Nova's request spec. If its server has a record of what it
+            was placed with, its image requires the traits of that.
         :raises RequestRefused: if a needed image property is not available.
         """
-        image = images.AcceptedImage({})
-        # The past of a server that exists matters for all filters.
-        if has_image(spec) and (
-            is_for_existing(spec) or pipeline.image_properties.patterns
-        ):
-            image = self._read(spec, cell_of(spec))
-        if image.past and image.past.is_refused:
-            LOG.info(
-                'The image that Nova has recorded for %s was refused in a '
-                'rebuild: its traits do not count, and of its keys only '
-                'those of its own project do',
-                messages.server(spec),
-            )
-            _remove_traits(spec)
+        image, server = self.read(spec, pipeline)
+        placed.remember(spec, server)
         return decide(NovaRequest(spec, image), aggregates, pipeline)
+
+    def read(
+        self, spec: objects.RequestSpec, pipeline: Pipeline
+    ) -> tuple[images.AcceptedImage, Placed | None]:
+        """Read the image that counts for a request.
+
+        :returns: It, and what the servers of the request are placed with; None
+            for the latter if nothing is to be recorded.
+        """
+        image = images.AcceptedImage({})
+        # What the image requires counts for servers that exist, too.
+        declares = bool(pipeline.image_properties.patterns)
+        is_read = has_image(spec) and (is_for_existing(spec) or declares)
+        if is_read:
+            image = self._read(spec, cell_of(spec))
+        if image.traits is not None:
+            _require_traits(spec, image.traits)
+        traits = tuple(images.traits_of(spec))
+        if not image.is_known or not (
+            declares or traits or placed.recorded(spec)
+        ):
+            return image, None
+        return image, Placed(
+            image.image if is_read else images.named_image(spec),
+            traits,
+            image.properties if is_read else None,
+        )
 
     def _read(
         self, spec: objects.RequestSpec, cell: objects.CellMapping | None
@@ -189,7 +212,9 @@ class Decider:
             cell.uuid if cell is not None and 'uuid' in cell else '',
             Deadline("Nova's database", LONGEST),
         )
-        return deadline.run(lambda: images.read(spec, cell))
+        return deadline.run(
+            lambda: images.read(spec, cell, self._all_recorded())
+        )
 
 
 def _field(thing: Any, name: str, default: Any = None) -> Any:
@@ -256,17 +281,17 @@ class _OfOperator:
         return getattr(self._spec, name)
 
 
-def _remove_traits(spec: objects.RequestSpec) -> None:
-    """Remove the required traits of a refused image from a request.
+def _require_traits(spec: objects.RequestSpec, traits: Sequence[str]) -> None:
+    """Make the image in a request require the given traits.
 
-    Nova's own filters use its other properties. Name and owner are removed.
-    The id remains, so that the image still differs from that of the server.
+    Nova's own filters use its other properties.
     """
+    if [*images.traits_of(spec)] == [*traits]:
+        return
     image = spec.image.obj_clone()
     if 'properties' not in image:
         image.properties = objects.ImageMetaProps()
-    image.properties.traits_required = []
-    image.name = image.owner = ''
+    image.properties.traits_required = [*traits]
     spec.image = image
 
 

@@ -22,8 +22,10 @@ ERRORS = (
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Translate the errors of reading Nova's databases.
+def translated(verb: str = 'read') -> Iterator[None]:
+    """Translate the errors of using Nova's databases.
+
+    :param verb: What is done with it, as a participle.
 
     :raises ServiceError: with the type of the error only, as the error may
         contain the statement and the address of the database.
@@ -34,5 +36,5 @@ def translated() -> Iterator[None]:
         raise exception.ServiceError(
             "Nova's database",
             None,
-            f'cannot be read: {type(exc).__name__}',
+            f'cannot be {verb}: {type(exc).__name__}',
         ) from exc

@@ -21,7 +21,7 @@ from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
-from isolate_aggregates.nova import claims, placement
+from isolate_aggregates.nova import claims, placed, placement
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
@@ -68,6 +68,7 @@ def install() -> Runner:
     _wrap()
     if conf[ia_conf.GROUP].check_claims:
         claims.install()
+    placed.install(runner.placed)
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(

@@ -13,14 +13,16 @@ from nova import exception as nova_exception
 from nova import objects
 from oslo_config import cfg
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline, enabled
-from isolate_aggregates.nova import adapter, messages
+from isolate_aggregates.nova import adapter, messages, placed
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import Candidates, HostCheck
 from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.request.placed import Placed
 
 # The attribute of a request spec with its progress. The request holds it,
 # because a conclusion of a filter may lead back to the request: any collection
@@ -72,7 +74,9 @@ class Runner:
         self._cache = cache
         self._shortener = shortener
         self._hosts = hosts
-        self._decider = adapter.Decider()
+        self._decider = adapter.Decider(
+            lambda: bool(conf[ia_conf.GROUP].servers_recorded)
+        )
         self._has_warned = False
         #: The filters of Nova that it replaces in Nova's list.
         self.replaced: list[object] = []
@@ -161,6 +165,14 @@ class Runner:
         messages.decided(request_spec, decision, progress.pipeline, started_at)
         return True
 
+    def placed(self, spec: objects.RequestSpec) -> Placed | None:
+        """Return what the servers of a request are placed with.
+
+        :returns: None if it needs no record.
+        :raises IsolateAggregatesError: if it cannot be read.
+        """
+        return self._decider.read(spec.obj_clone(), self._pipeline())[1]
+
     def progress(self, spec: objects.RequestSpec) -> Progress | None:
         """Return how far this runner has come with a request.
 
@@ -200,11 +212,12 @@ class Runner:
             decision = progress.decision
         else:
             adapter.check_rebuild(spec)
-            # A refused image is replaced in the copy.
+            # Traits may be replaced in the copy.
             copy = spec.obj_clone()
             decision = self._decider.decide(
                 copy, self._cache.get(), self._pipeline()
             )
+            placed.remember(spec, placed.remembered(copy))
         reasons = self._hosts.in_nova(decision.destination, nodes)
         if progress is not None:
             reasons |= self._hosts.returned(

@@ -11,7 +11,6 @@ cache may be wrong after races (`bug 1542491
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
-import datetime
 import functools
 import math
 import time
@@ -56,24 +55,6 @@ _SIZES = (
         _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
     )
     .group_by(_AGGREGATES.c.uuid)
-)
-
-# A row without a time counts as old.
-_KEYS_SINCE = (
-    sa.select(_AGGREGATES.c.uuid, _METADATA.c.key)
-    .select_from(
-        _AGGREGATES.join(
-            _HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id
-        ).join(_METADATA, _METADATA.c.aggregate_id == _AGGREGATES.c.id)
-    )
-    .where(
-        _HOSTS.c.host == sa.bindparam('host'),
-        *(
-            sa.func.coalesce(table.c.created_at, sa.bindparam('time'))
-            <= sa.bindparam('time')
-            for table in (_HOSTS, _METADATA)
-        ),
-    )
 )
 
 # The ends of columns and rows in a text: ASCII separators, which do not occur
@@ -281,18 +262,6 @@ class NovaDatabaseSource:
         """Read the number of hosts of each aggregate that has any, by uuid."""
         [rows] = _read(_SIZES)
         return dict(rows)
-
-
-def keys_since(
-    host: str, since: datetime.datetime
-) -> frozenset[tuple[str, str]]:
-    """Read the aggregates that a host has been in since before a time.
-
-    :returns: Pairs of an aggregate's uuid and a metadata key that it has had
-        since before that time.
-    """
-    [rows] = _read(_KEYS_SINCE, host=host, time=since)
-    return frozenset((uuid, key) for uuid, key in rows)
 
 
 def _matching(host: str, names: Mapping[str, Any]) -> Iterable[str]:

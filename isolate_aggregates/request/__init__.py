@@ -6,7 +6,6 @@ from isolate_aggregates.request.spec import (
     ComputeHost,
     Flavor,
     Image,
-    Past,
     RequestSpec,
 )
 
@@ -15,6 +14,5 @@ __all__ = [
     'DeclaredProperties',
     'Flavor',
     'Image',
-    'Past',
     'RequestSpec',
 ]

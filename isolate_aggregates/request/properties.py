@@ -25,13 +25,10 @@ class DeclaredProperties:
         not available, the request is evaluated without it, so that the lock
         stays closed. If any other property is not available, the request is
         refused.
-    :param judged: Those that only filters read that judge records after
-        rebuilds themselves.
     """
 
     patterns: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
-    judged: frozenset[str] = frozenset()
 
     @classmethod
     def union(
@@ -45,10 +42,6 @@ class DeclaredProperties:
             # A property that any filter needs is not just a key.
             - frozenset().union(
                 *(one.patterns - one.keys for one in declarations)
-            ),
-            frozenset().union(*(one.judged for one in declarations))
-            - frozenset().union(
-                *(one.patterns - one.judged for one in declarations)
             ),
         )
 
@@ -81,30 +74,23 @@ class DeclaredProperties:
         self,
         properties: Mapping[str, str | None] | None,
         traits: Iterable[str] = (),
-        is_refused: bool = False,
     ) -> dict[str, str]:
         """Return what counts of the image properties that Nova has recorded.
 
         :param properties: All of them, None for those whose value is lost;
             None if there is no record. Traits among them do not count.
         :param traits: The required traits of the image in the request.
-        :param is_refused: Whether the recorded image was refused in a rebuild.
-            Then only what filters judge themselves counts.
         :raises RequestRefused: if a property is not available and can do more
             than open locks.
         """
         if properties is None:
             _refuse_without(self.needed)
-            return {}
-        declared = self
-        if is_refused:
-            _refuse_without(self.needed - self.judged)
-            declared, traits = DeclaredProperties(self.judged), ()
+            properties = {}
         _refuse_without(
             name
             for name, value in properties.items()
             if value is None
-            and any(matches(pattern, name) for pattern in declared.needed)
+            and any(matches(pattern, name) for pattern in self.needed)
         )
         available = {
             name: value
@@ -112,7 +98,7 @@ class DeclaredProperties:
             if value is not None and not name.startswith(TRAIT_PREFIX)
         }
         available |= {f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits}
-        return declared.among(available)
+        return self.among(available)
 
 
 def _refuse_without(names: Iterable[str]) -> None:

@@ -97,26 +97,6 @@ class ComputeHost:
     suggestion: str = ''
 
 
-@dataclasses.dataclass(frozen=True)
-class Past:
-    """What is known of a server that was rebuilt, and is moved now.
-
-    Nova records the image of a rebuild before anybody accepts it.
-
-    :param is_refused: Whether the recorded image was refused; what the server
-        was accepted with before is lost.
-    :param is_directed: Whether an operator has named the host.
-    :param extra_specs: Those of the flavor before the request.
-    :param host_keys: The aggregates that its host was in, and their metadata
-        keys, both since before the last rebuild: pairs of uuid and key.
-    """
-
-    is_refused: bool
-    is_directed: bool
-    extra_specs: Mapping[str, str]
-    host_keys: frozenset[tuple[str, str]] = frozenset()
-
-
 class RequestSpec(Protocol):
     """The interface of a request for servers.
 
@@ -139,16 +119,12 @@ class RequestSpec(Protocol):
         """The image properties that the loaded filters declare.
 
         The values are those in Glance when nova-api accepted the server; for a
-        new server these are the current ones. After a rebuild, see
-        :attr:`past`.
+        new server these are the current ones. After a rebuild they are those
+        of the image with which nova-scheduler has placed the server.
 
         Required traits, as ``trait:<NAME>=required``, are always included.
         Properties that no filter declares are never included.
         """
-
-    @property
-    def past(self) -> Past | None:
-        """What is known of a server that was rebuilt; None for others."""
 
     @property
     def project_id(self) -> str | None:

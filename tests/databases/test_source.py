@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 
 from isolate_aggregates import exception
-from isolate_aggregates.nova import source as nova_source
 
 LOCK = {'trait:CUSTOM_LICENSED': 'required'}
 # How the driver puts it, and no more: the rest may have an address in it.
@@ -137,52 +136,3 @@ def test_novas_objects_give_the_same_aggregates(database):
 
 BOOT = datetime.datetime(2026, 11, 26, 12, 30, 15, 400_000)
 SECOND = datetime.timedelta(seconds=1)
-
-
-@pytest.mark.parametrize(
-    ('joined', 'tagged', 'is_old'),
-    [
-        (BOOT - SECOND, BOOT - SECOND, True),
-        (BOOT - SECOND, BOOT + SECOND, False),
-        (BOOT + SECOND, BOOT - SECOND, False),
-        # Rows of old releases, or written by hand.
-        (None, BOOT - SECOND, True),
-        (BOOT - SECOND, None, True),
-        (None, BOOT + SECOND, False),
-    ],
-)
-def test_only_keys_that_a_host_has_had_since_a_time_are_read(
-    database, joined, tagged, is_old
-):
-    metadata = {**LOCK, 'note': 'x'}
-    win = database.aggregate('win', metadata, ['host1', 'host2'])
-    database.aggregate('other', LOCK, ['host2'])
-    with api_db.get_engine().begin() as connection:
-        for model, time in (
-            (models.AggregateHost, joined),
-            (models.AggregateMetadata, tagged),
-        ):
-            connection.execute(sa.update(model).values(created_at=time))
-        connection.execute(
-            sa.update(models.AggregateMetadata)
-            .where(models.AggregateMetadata.key == 'note')
-            .values(created_at=BOOT + SECOND)
-        )
-    assert nova_source.keys_since('host1', BOOT) == (
-        {(win.uuid, *LOCK)} if is_old else set()
-    )
-    assert nova_source.keys_since('host3', BOOT) == set()
-
-
-def test_what_nova_has_just_written_is_not_older_than_before(database):
-    """Nova writes UTC, whatever the zone of a session is."""
-    before = now() - SECOND
-    win = database.aggregate('win', LOCK, ['host1'])
-    assert nova_source.keys_since('host1', before) == set()
-    after = now() + SECOND
-    assert nova_source.keys_since('host1', after) == {(win.uuid, *LOCK)}
-
-
-def now():
-    """Return the time as Nova has it."""
-    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

@@ -12,7 +12,7 @@ TAG = {'trait:CUSTOM_UPGRADE_CHECK': 'required'}
 CHECKS = (
     'Nova', 'Start', 'Names in the configuration', 'Registration',
     'Request filters', 'Aggregate source', 'Switched-off filters', 'Placement',
-    'Query limit', 'Query length',
+    'Query limit', 'Query length', 'Records of servers',
 )  # fmt: skip
 # nova-scheduler reads Nova's API with its credentials for Placement.
 API = '[isolate_aggregates]\naggregate_source = novaclient\n'

@@ -23,7 +23,6 @@ from isolate_aggregates.request import (
     DeclaredProperties,
     Flavor,
     Image,
-    Past,
 )
 from isolate_aggregates.tools.request import Request
 
@@ -171,22 +170,6 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
     )
     assert view.required_traits >= {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_PORT'}
     assert view.operator_traits == {'CUSTOM_B', 'CUSTOM_PORT'}
-
-
-def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
-    plain = request(
-        AcceptedImage({}, Past(True, False, {})),
-        flavor=objects.Flavor(
-            **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
-        ),
-        image=image_meta(id=f'{UUID}1'),
-        requested_resources=None,
-        requested_destination=objects.Destination(cell=objects.CellMapping()),
-        is_bfv=False,
-    )
-    view = plain.declaring(DeclaredProperties())
-    assert view.required_traits == {'CUSTOM_B'}
-    assert view.image_properties == {}
 
 
 def test_without_ports_operator_traits_come_from_the_flavor():

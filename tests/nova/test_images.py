@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image properties that Nova stores for a request and its server."""
 
-import datetime
+import json
 
 from cases import cases
 from nova import context as nova_context
@@ -17,9 +17,9 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova import adapter, images, source
+from isolate_aggregates.nova import adapter, images
 from isolate_aggregates.nova.adapter import Decider
-from isolate_aggregates.request import Past
+from isolate_aggregates.request.placed import Placed, encode, hint
 
 objects.register_all()
 
@@ -43,17 +43,16 @@ FLAVOR = objects.Flavor(
     swap=0,
     extra_specs={'k': 'v'},
 )
-REBUILT = datetime.datetime(2030, 1, 1)
 
 
 class Nova:
     """Counts how often the record of a server is read."""
 
-    def __init__(self, properties=GLANCE, past=None):
-        self.record = images.AcceptedImage(properties, past)
+    def __init__(self, properties=GLANCE, traits=None):
+        self.record = images.AcceptedImage(properties, f'{UUID}1', traits)
         self.read = 0
 
-    def __call__(self, spec, cell):
+    def __call__(self, spec, cell, all_recorded):
         self.read += 1
         return self.record
 
@@ -98,7 +97,7 @@ def accepted(monkeypatch):
         spec = spec or request()
         monkeypatch.setattr(images, 'read', nova or Nova())
         pipeline = Pipeline({'one': Declaring()})
-        Decider().decide(spec, AggregateIndex(), pipeline)
+        Decider(bool).decide(spec, AggregateIndex(), pipeline)
         # Otherwise the request would end here.
         seen[0].spec_of_nova = spec
         return seen[0]
@@ -177,41 +176,34 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(accepted, spec_id):
 
 
 @cases(
-    ('spec_id', 'record_id', 'error', 'is_refused'),
+    ('image', 'named', 'rebuilds', 'is_refused'),
     {
-        'same': (f'{UUID}1', f'{UUID}1', None, False),
-        'failed': (f'{UUID}1', f'{UUID}1', 'Error', False),
-        'refused': (f'{UUID}2', f'{UUID}1', 'Error', True),
+        'never rebuilt': ('a', 'a', [], False),
+        # The server was made before Nova had recorded its image.
+        'never rebuilt, other image': ('a', 'b', [], False),
+        'same': ('a', 'a', [False], False),
+        'another, after a refused one': ('a', 'a', [True, False], False),
+        'refused': ('a', 'b', [True], True),
         # A rebuild from the same image leaves the refused one behind.
-        'then same': (f'{UUID}2', f'{UUID}1', None, True),
-        'volume: refused': (f'{UUID}2', '', 'Error', True),
-        'volume: ok': (f'{UUID}2', '', None, False),
-        'no image: refused': (None, '', 'Error', True),
+        'refused, then same': ('a', 'b', [True, False], True),
+        'volume': ('', 'b', [False], False),
+        'volume: refused once': ('', 'b', [False, True, False], True),
+        'volume without image': ('', '', [], False),
     },
 )
-@pytest.mark.parametrize('is_rebuild', [False, True])
-def test_ids_and_the_last_rebuild_tell_whether_an_image_was_refused(
-    spec_id, record_id, error, is_refused, is_rebuild
+def test_ids_and_rebuilds_tell_whether_an_image_was_refused(
+    image, named, rebuilds, is_refused
 ):
-    spec = move(image_id=spec_id)
-    if is_rebuild:
-        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
-    server = objects.Instance(image_ref=record_id, flavor=FLAVOR)
-    past = images.past_of(spec, server, None, REBUILT, error)
-    # The rebuild itself has no past, unless it only claims to be one.
-    assert (past is None) is (is_rebuild and not is_refused)
-    if past:
-        assert past == Past(is_refused, False, {'k': 'v'})
+    assert images.is_refused(image, named, rebuilds) is is_refused
 
 
 @pytest.mark.parametrize(
     ('nova', 'spec'),
     [
-        (Nova(past=Past(True, False, {})), move),
         (NoRecord(), move),
         (NoRecord(), request),
     ],
-    ids=['a rebuild was refused', 'the server is gone', 'it was deleted'],
+    ids=['the server is gone', 'it was deleted'],
 )
 class TestWithoutARecord:
     """The image properties stored with the server are not available."""
@@ -247,7 +239,7 @@ METADATA = {
 }
 PROPERTIES = {'license:oracle': 'true'}
 UNKNOWN = images.AcceptedImage(None)
-KEYS = frozenset({('uuid-a', 'license:oracle')})
+STORED = images.AcceptedImage(PROPERTIES, f'{UUID}1')
 BUILT = nova_exception.BuildRequestNotFound(uuid='u')
 
 
@@ -256,13 +248,11 @@ class Databases:
 
     :ivar build: What the table of build requests raises.
     :ivar mapping: What the table of cells of servers raises.
-    :ivar keys_of: Of which hosts, and since when, keys were read.
     """
 
     def __init__(self, path):
         self.build = BUILT
         self.mapping = None
-        self.keys_of = []
         self.cell = objects.CellMapping(
             # Nova remembers how to reach a cell.
             uuid=uuidutils.generate_uuid(),
@@ -294,7 +284,7 @@ class Databases:
             session.query(models.Instance).update(fields)
 
     def act(self, *actions):
-        """Add actions of the server: name, message, and pairs of events."""
+        """Add actions of the server: name, message, and events."""
         with self.context() as context, self.writing(context) as session:
             for action, message, *events in actions:
                 row = models.InstanceAction(
@@ -302,10 +292,10 @@ class Databases:
                 )
                 session.add(row)
                 session.flush()
-                for event, host in events:
+                for event in events:
                     session.add(
                         models.InstanceActionEvent(
-                            event=event, host=host, action_id=row.id
+                            event=event, action_id=row.id
                         )
                     )
 
@@ -321,19 +311,16 @@ class Databases:
             server.system_metadata = metadata
             server.save()
 
-    def read(self, cell=None, **fields):
-        return images.read(
-            objects.RequestSpec(
-                instance_uuid=f'{UUID}9',
-                image=objects.ImageMeta(id=f'{UUID}1'),
-                **fields,
-            ),
-            cell,
-        )
+    def read(self, cell=None, record=None, all_recorded=False, **fields):
+        """Read the image of the server.
 
-    def read_keys(self, host, time):
-        self.keys_of.append((host, time))
-        return KEYS
+        :param record: What nova-scheduler has recorded.
+        """
+        fields = {'image': objects.ImageMeta(id=f'{UUID}1'), **fields}
+        if record:
+            fields['scheduler_hints'] = {hint(f'{UUID}9'): encode(record)}
+        spec = objects.RequestSpec(instance_uuid=f'{UUID}9', **fields)
+        return images.read(spec, cell, all_recorded)
 
 
 @pytest.fixture
@@ -354,7 +341,6 @@ def databases(monkeypatch, tmp_path):
             raise found.mapping
         return objects.InstanceMapping(cell_mapping=found.cell)
 
-    monkeypatch.setattr(source, 'keys_since', found.read_keys)
     monkeypatch.setattr(
         objects.BuildRequest, 'get_by_instance_uuid', get_building
     )
@@ -366,7 +352,7 @@ def databases(monkeypatch, tmp_path):
 
 def test_a_new_server_has_the_record_of_its_boot(databases):
     databases.build = None
-    assert databases.read() == images.AcceptedImage(PROPERTIES)
+    assert databases.read() == STORED
 
 
 def test_a_value_of_full_length_may_be_truncated(databases):
@@ -376,86 +362,124 @@ def test_a_value_of_full_length_may_be_truncated(databases):
 
 
 @pytest.mark.parametrize('has_cell', [True, False])
-def test_a_server_that_was_never_rebuilt_has_no_past(databases, has_cell):
+def test_a_server_that_was_never_rebuilt_has_its_first_record(
+    databases, has_cell
+):
     cell = databases.cell if has_cell else None
-    assert databases.read(cell) == images.AcceptedImage(PROPERTIES)
+    assert databases.read(cell) == STORED
 
 
-@pytest.mark.parametrize(
-    ('actions', 'was_rebuilt', 'has_failed'),
-    [
-        ([], False, False),
-        ([('create', None), ('migrate', 'Error')], False, False),
-        ([('rebuild', None), ('migrate', 'Error')], True, False),
-        ([('rebuild', 'Error'), ('rebuild', None)], True, False),
-        ([('rebuild', None), ('rebuild', 'Error')], True, True),
-        ([('create', None), ('evacuate', 'Error')], False, False),
-        # Three years of daily backups.
-        ([('rebuild', 'Error'), *[('createBackup', None)] * 1100], True, True),
-        ([('create', None), *[('createBackup', None)] * 1100], False, False),
-    ],
-)
-def test_a_record_tells_the_last_rebuild_and_whether_it_failed(
-    databases, actions, was_rebuilt, has_failed
+ON_HOST = 'compute_rebuild_instance'
+REFUSED = ('rebuild', 'Error', 'rebuild_server')
+FAILED = ('rebuild', 'Error', 'rebuild_server', ON_HOST)
+ACCEPTED = ('rebuild', None, 'rebuild_server', ON_HOST)
+
+
+@cases(
+    ('actions', 'expected'),
+    {
+        'none': ([], []),
+        'others': ([('create', None), ('migrate', 'Error')], []),
+        'accepted': ([ACCEPTED], [False]),
+        # It was accepted before it failed.
+        'failed on the host': ([FAILED], [False]),
+        'refused': ([REFUSED], [True]),
+        'refused before': ([REFUSED, ACCEPTED], [False, True]),
+        'evacuated': ([('evacuate', 'Error')], []),
+        'years of backups': (
+            [REFUSED, *[('createBackup', None)] * 1100], [True]),
+    },
+)  # fmt: skip
+def test_the_actions_of_a_server_tell_which_rebuilds_were_refused(
+    databases, actions, expected
 ):
-    # On a volume: a failure tells that the image was refused.
-    databases.change(image_ref='')
     databases.act(*actions)
-    past = databases.read().past
-    assert (past is not None) is was_rebuilt
-    assert bool(past and past.is_refused) is has_failed
+    uuid = f'{UUID}9'
+    with databases.context() as context, databases.writing(context) as session:
+        found = images.refusals(session, [uuid]).get(uuid, [])
+    assert sorted(found) == expected
 
 
-def test_a_rebuild_began_when_its_record_was_made(databases):
-    databases.act(('rebuild', None))
-    with (
-        databases.context() as context,
-        databases.writing(context) as session,
-    ):
-        session.query(models.InstanceAction).update({'created_at': REBUILT})
-    databases.read()
-    assert databases.keys_of == [('host1', REBUILT)]
+RECORD = Placed(f'{UUID}1', ('CUSTOM_A',), {'reservation:x': '1'})
 
 
-def test_the_past_has_the_flavor_and_the_keys_of_the_host(databases):
-    databases.act(('rebuild', None))
-    read = databases.read(
-        requested_destination=objects.Destination(host='host2')
+@pytest.mark.parametrize('actions', [[], [ACCEPTED], [REFUSED], [FAILED]])
+@pytest.mark.parametrize('image', [f'{UUID}1', '', None])
+def test_the_record_of_a_server_takes_precedence(databases, actions, image):
+    databases.change(image_ref=image)
+    databases.act(*actions)
+    refused = objects.ImageMeta(id=f'{UUID}2')
+    found = databases.read(record=RECORD, image=refused)
+    assert found == images.AcceptedImage(
+        RECORD.properties, RECORD.image, RECORD.traits
     )
-    assert read.past == Past(False, True, {'k': 'v'}, KEYS)
+
+
+def test_a_record_of_another_image_does_not_count(databases):
+    """A scheduler without this package has accepted the rebuild."""
+    databases.act(ACCEPTED)
+    assert databases.read(record=RECORD._replace(image='x')) == STORED
 
 
 @pytest.mark.parametrize(
-    ('events', 'host'),
-    [
-        ([('compute_shelve_instance', 'host2')], 'host2'),
-        ([('compute_shelve_offload_instance', 'host2')], 'host2'),
-        ([('conductor_unshelve_instance', 'host3')], None),
-        ([('compute_shelve_instance', None)], None),
-        ([], None),
-    ],
+    ('actions', 'properties'), [([], PROPERTIES), ([ACCEPTED], None)]
 )
-def test_a_shelved_server_has_the_host_where_it_was_shelved(
-    databases, events, host
+def test_a_record_without_properties_leaves_them_to_nova_until_a_rebuild(
+    databases, actions, properties
 ):
-    databases.change(host=None)
-    databases.act(
-        ('shelve', None, ('compute_shelve_instance', 'earlier')),
-        ('rebuild', None),
-        ('shelve', None, *events),
-        ('unshelve', 'Error'),
+    databases.act(*actions)
+    record = RECORD._replace(properties=None)
+    assert databases.read(record=record) == images.AcceptedImage(
+        properties, RECORD.image, RECORD.traits
     )
-    databases.read()
-    assert [name for name, _ in databases.keys_of] == [host or 'earlier']
 
 
-def test_a_server_that_was_never_shelved_has_no_former_host(databases):
-    databases.change(host=None)
-    databases.act(
-        ('rebuild', None), ('migrate', None, ('cold_migrate', 'host2'))
+@pytest.mark.parametrize('version', [{'image': 'a'}, {'x': 1}, [], 'x', None])
+def test_a_record_of_another_version_refuses(databases, version):
+    hints = {hint(f'{UUID}9'): [json.dumps(version)]}
+    with pytest.raises(exception.RequestRefused, match='cannot be read by'):
+        databases.read(scheduler_hints=hints)
+
+
+@pytest.mark.parametrize('image', [f'{UUID}1', ''])
+def test_without_a_record_a_refused_rebuild_needs_an_operator(
+    databases, image
+):
+    databases.change(image_ref=image)
+    databases.act(REFUSED)
+    refused = {'image': objects.ImageMeta(id=f'{UUID}2')}
+    with pytest.raises(exception.RequestRefused, match='name the host'):
+        databases.read(**refused)
+    nothing = images.AcceptedImage({}, image, ())
+    named = objects.Destination(host='host2')
+    assert databases.read(requested_destination=named, **refused) == nothing
+    # It would have a record if anything of its image counted.
+    assert databases.read(all_recorded=True, **refused) == nothing
+
+
+def test_without_a_record_an_accepted_rebuild_has_what_nova_has(databases):
+    databases.act(REFUSED, ACCEPTED)
+    assert databases.read() == STORED
+
+
+def test_a_rebuild_is_decided_by_its_image(databases):
+    databases.act(REFUSED)
+    found = databases.read(
+        record=RECORD,
+        image=objects.ImageMeta(id=f'{UUID}2'),
     )
-    assert databases.read().past.host_keys == frozenset()
-    assert databases.keys_of == []
+    assert found.image == f'{UUID}1'
+    spec = objects.RequestSpec(
+        instance_uuid=f'{UUID}9',
+        image=objects.ImageMeta(id=f'{UUID}2'),
+        scheduler_hints={
+            '_nova_check_type': ['rebuild'],
+            hint(f'{UUID}9'): encode(RECORD),
+        },
+    )
+    assert images.read(spec, databases.cell) == images.AcceptedImage(
+        PROPERTIES, f'{UUID}2'
+    )
 
 
 def test_a_request_without_a_server_has_no_record():

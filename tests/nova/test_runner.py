@@ -12,6 +12,7 @@ import nova_flavors
 from oslo_config import cfg
 import pytest
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.aggregates.cache import IndexCache
@@ -141,6 +142,7 @@ class Worker:
 
     def __init__(self, *filters, limit=3500):
         self.conf = cfg.ConfigOpts()
+        ia_conf.register_opts(self.conf)
         self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
         self.conf.register_opt(
             cfg.IntOpt('max_placement_results', default=10), group='scheduler'

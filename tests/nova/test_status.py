@@ -443,6 +443,7 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     for part in said:
         assert part in told
     assert 'Check: Query length' in told
+    assert 'run "isolate-aggregates-manage record", and then set' in told
 
 
 def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):

@@ -47,7 +47,7 @@ def test_a_slow_cell_blocks_no_other_request(monkeypatch):
     is_reading, may_answer = threading.Event(), threading.Event()
     slow, fast = request(IMAGE), request(IMAGE.replace('1', '2'))
 
-    def read(spec, cell):
+    def read(spec, cell, all_recorded):
         if spec is fast:
             return images.AcceptedImage({'license:a': 'fast'})
         is_reading.set()
@@ -55,7 +55,7 @@ def test_a_slow_cell_blocks_no_other_request(monkeypatch):
         return images.AcceptedImage({'license:a': 'slow'})
 
     monkeypatch.setattr(images, 'read', read)
-    decider, pipeline = adapter.Decider(), Pipeline({'one': License()})
+    decider, pipeline = adapter.Decider(bool), Pipeline({'one': License()})
     refusals = []
 
     def decide(spec):

@@ -10,7 +10,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.pipeline import LoadedFilter
-from isolate_aggregates.nova import registration
+from isolate_aggregates.nova import manage, registration
 
 LEASE = 'reservation:4d17d41a'
 OWNER, STRANGER = 'a' * 32, 'b' * 32
@@ -225,19 +225,21 @@ class NeededTest(ImageCloudTest):
         assert host_of(server) == 'host3'
         assert host_of(self.evacuate(server)) == 'host1'
 
-    def test_a_server_whose_image_is_recorded_wrongly_is_not_moved(self):
-        """After a refused rebuild, Nova has recorded the wrong image."""
+    def test_a_server_without_a_record_is_not_moved_after_a_refusal(self):
+        """It was placed before this package was installed."""
         server = self.boot(self.flavor())
+        assert manage.forget().done == 1
         self.give_trait('host3', LICENSED)
         server = self.rebuild_refused(
             server, self.image({f'trait:{LICENSED}': 'required'})
         )
+        assert manage.record().unknown == [server['id']]
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._assert_resize_migrate_action_fail(
             server, instance_actions.MIGRATE, 'NoValidHost'
         )
 
-        # A rebuild from another image repairs the record, as the log says.
+        # After a rebuild from another image it has one, as the log says.
         self.user(server['tenant_id']).post_server_action(
             server['id'], {'rebuild': {'imageRef': self.image({})}}
         )

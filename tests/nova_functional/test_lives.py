@@ -7,8 +7,12 @@ the same table.
 """
 
 import itertools
+from unittest import mock
 
 from base import ISOLATE, RESERVATIONS, CloudTest, host_of
+from nova import exception as nova_exception
+from nova.tests import fixtures as nova_fixtures
+from nova.volume import cinder as cinder_api
 import pytest
 
 from isolate_aggregates import conf as ia_conf
@@ -70,6 +74,21 @@ class LifeTest(CloudTest):
         image = self.image(dict.fromkeys(properties, 'required'))
         return super().rebuild_refused(server, image)
 
+    def rebuild_failed(self, server, image):
+        """Ask for a rebuild that its host accepts, but cannot do."""
+        driver = self.computes[host_of(server)].driver
+        with mock.patch.object(
+            driver, 'spawn', side_effect=nova_exception.NovaException('full')
+        ):
+            self.user(server['tenant_id']).post_server_action(
+                server['id'], {'rebuild': {'imageRef': image}}
+            )
+            server = self._wait_for_state_change(server, 'ERROR')
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        return self._wait_for_state_change(server, 'ACTIVE')
+
     def migrate(self, server):
         return self._confirm_resize(self._migrate_server(server))
 
@@ -120,27 +139,6 @@ class LifeTest(CloudTest):
             return now
 
         return self._wait_for_assert(check)
-
-    def assert_needs_a_named_host(self, server, hosts):
-        """Try to move a server; an operator has to name the host."""
-        before = host_of(server)
-        self.admin_api.post_server_action(
-            server['id'],
-            {'migrate': None},
-            check_response_status=[202, 400],
-        )
-        self._wait_for_assert(
-            lambda: 'name the host to move it to' in self.log() or self.fail()
-        )
-        server = self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None}
-        )
-        assert host_of(server) == before
-        for host in sorted(hosts - {before}):
-            server = self._confirm_resize(
-                self._migrate_server(server, host=host)
-            )
-            assert host_of(server) == host
 
     def assert_stays(self, server, hosts):
         """Move a server in every way there is."""
@@ -228,10 +226,10 @@ class OnFreeHostsTest(LifeTest):
 
     @pytest.mark.slow
     def test_its_own_key_was_added_and_the_server_rebuilt(self):
-        """A recorded key counts if the project owns it."""
+        """Nobody has accepted it."""
         self.write(self.plain, MINE)
         server = self.rebuild(self.server, self.plain)
-        self.assert_stays(server, RESERVED)
+        self.assert_stays(server, FREE)
 
     @pytest.mark.slow
     def test_a_rebuild_into_another_image_was_accepted(self):
@@ -250,9 +248,8 @@ class OnFreeHostsTest(LifeTest):
         self.assert_stays(server, FREE)
 
     def test_a_rebuild_into_a_foreign_reservation_was_refused(self):
-        """Its project owns a key, which its image may have named before."""
         server = self.rebuild_refused(self.server, FOREIGN)
-        self.assert_needs_a_named_host(server, FREE)
+        self.assert_stays(server, FREE)
 
     @pytest.mark.slow
     def test_a_refused_rebuild_was_repaired_from_another_image(self):
@@ -263,7 +260,7 @@ class OnFreeHostsTest(LifeTest):
     @pytest.mark.slow
     def test_a_rebuild_into_an_image_with_an_unknown_trait_was_refused(self):
         server = self.rebuild_refused(self.server, UNKNOWN)
-        self.assert_needs_a_named_host(server, FREE)
+        self.assert_stays(server, FREE)
 
     @pytest.mark.slow
     def test_a_rebuild_of_a_project_without_reservations_was_refused(self):
@@ -320,15 +317,108 @@ class OnLicensedHostsTest(LifeTest):
         self.assert_stays(server, RESERVED)
 
     def test_a_rebuild_into_an_image_without_the_trait_was_refused(self):
-        """Nova has lost the traits, as with its own filter."""
         server = self.rebuild_refused(self.server)
-        self.assert_stays(server, {*self.HOSTS} - RESERVED)
+        self.assert_stays(server, RESERVED)
 
     @pytest.mark.slow
     def test_a_rebuild_into_an_image_with_an_unknown_trait_was_refused(self):
-        """What was refused does not pin it."""
         server = self.rebuild_refused(self.server, LICENSE, UNKNOWN)
-        self.assert_stays(server, {*self.HOSTS} - RESERVED)
+        self.assert_stays(server, RESERVED)
+
+    def test_a_refused_rebuild_was_repaired_from_its_own_image(self):
+        """As the log advises; the record of Nova keeps the refused image."""
+        server = self.rebuild_refused(self.server)
+        server = self.rebuild(server, self.licensed)
+        self.assert_stays(server, RESERVED)
+
+    @pytest.mark.slow
+    def test_a_rebuild_from_its_own_image_failed_on_its_host(self):
+        server = self.rebuild_failed(self.server, self.licensed)
+        self.assert_stays(server, RESERVED)
+
+
+class OnLicensedVolumeTest(LifeTest):
+    """A server on a volume, let in by a trait of the image of that."""
+
+    lock = OnLicensedHostsTest.lock
+
+    def setUp(self):
+        super().setUp()
+        cinder = self.useFixture(nova_fixtures.CinderFixture(self))
+        self.volume = cinder.IMAGE_BACKED_VOL
+        self.licensed = self.image({LICENSE: 'required'})
+        get = cinder_api.API.get
+
+        def with_image(api, context, volume_id, *args, **kwargs):
+            volume = get(context, volume_id, *args, **kwargs)
+            volume['volume_image_metadata'] = {
+                'image_id': self.licensed,
+                LICENSE: 'required',
+            }
+            return volume
+
+        self.stub_out('nova.volume.cinder.API.get', with_image)
+        asked = self._build_server(
+            image_uuid='', flavor_id=self.flavor(), networks='none'
+        )
+        asked['block_device_mapping_v2'] = [
+            {
+                'uuid': self.volume,
+                'source_type': 'volume',
+                'destination_type': 'volume',
+                'boot_index': 0,
+            }
+        ]
+        made = self.user(OWNER).post_server({'server': asked})
+        self.server = self._wait_for_state_change(made, 'ACTIVE')
+        assert host_of(self.server) == 'host1'
+
+    def assert_stays(self, server):
+        for move in (self.migrate, self.shelve):
+            server = move(server)
+            assert host_of(server) in RESERVED, move.__name__
+
+    def test_a_rebuild_from_the_same_image_failed_on_its_host(self):
+        server = self.rebuild_failed(self.server, self.licensed)
+        self.assert_stays(server)
+
+    def test_a_rebuild_from_a_plain_image_was_refused(self):
+        server = self.rebuild_refused(self.server)
+        self.assert_stays(server)
+
+
+class WithAReplacementTest(LifeTest):
+    """The hosts of a reservation change while a server without key is in."""
+
+    def lock(self):
+        """Reserve the hosts; return the aggregate."""
+        self.mine = self.aggregate(
+            'mine', RESERVED, {MINE: 'true', 'blazar:owner': OWNER}
+        )
+
+    @pytest.mark.slow
+    def test_its_host_leaves_and_another_one_joins(self):
+        server, image = self.boot_from(MINE)
+        self.write(image)
+        server = self.rebuild(server, image)
+        # An ordinary drain.
+        self.admin_api.remove_host_from_aggregate(self.mine, host_of(server))
+        self.admin_api.add_host_to_aggregate(self.mine, 'host3')
+        server = self.migrate(server)
+        assert host_of(server) in {'host2', 'host3'}
+        server = self.migrate(server)
+        assert host_of(server) in {'host2', 'host3'}
+
+    @pytest.mark.slow
+    def test_a_replacement_joins_before_two_moves(self):
+        server, image = self.boot_from(MINE)
+        self.write(image)
+        server = self.rebuild(server, image)
+        self.admin_api.add_host_to_aggregate(self.mine, 'host3')
+        self.admin_api.remove_host_from_aggregate(self.mine, 'host2')
+        for _ in range(2):
+            server = self.migrate(server)
+            assert host_of(server) in {'host1', 'host3'}
 
 
 @pytest.mark.slow

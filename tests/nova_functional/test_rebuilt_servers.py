@@ -189,16 +189,17 @@ YOURS = 'reservation:77e1c0de'
 
 
 class Model:
-    """What a server may do, by what happened to it.
+    """What a server may do, by the image that was last accepted for it.
 
-    :ivar traits: The traits of the image that Nova schedules it by; None if a
-        refused image took their place.
-    :ivar keys: The reservation keys of its image as Nova has them now.
+    :ivar traits: The traits of that image, as they were then.
+    :ivar keys: Its reservation keys.
+    :ivar is_refused: Whether Nova has recorded a refused image since.
     """
 
     def __init__(self, traits, keys):
         self.traits = traits
         self.keys = keys
+        self.is_refused = False
 
 
 @pytest.mark.slow
@@ -313,9 +314,10 @@ class RandomLivesTest(MovedTest):
                 uuid, {'os-resetState': {'state': 'active'}}
             )
             self._wait_for_state_change(server, 'ACTIVE')
-        traits, model.keys = self.split(properties)
         if not is_same:
-            model.traits = None if is_refused else traits
+            model.is_refused = is_refused
+            if not is_refused:
+                model.traits, model.keys = self.split(properties)
         self.history.append(
             f'{uuid[:4]} rebuilt, same {is_same}, refused {is_refused}: '
             f'{properties}'
@@ -347,23 +349,18 @@ class RandomLivesTest(MovedTest):
             for key in tags
             if key != 'blazar:owner'
         }
-        assert not mine & (tagged[YOURS] - tagged[MINE]), told
-        if model.traits is None:
-            # In-tree may go by the traits of the refused image.
-            locked = tagged[f'trait:{A}'] | tagged[f'trait:{B}']
-            assert not mine & locked, told
-            self.compared['refused'] += 1
-        else:
-            assert mine <= in_tree, told
-            self.compared['plain'] += 1
-            if not model.keys:
-                # What is inferred only holds in.
-                assert mine >= in_tree - tagged[MINE] - tagged[YOURS] or (
-                    mine <= tagged[MINE]
-                ), told
+        expected = {*self.HOSTS}
+        for trait in {A, B} - model.traits:
+            expected -= tagged[f'trait:{trait}']
         if MINE in model.keys:
-            assert mine <= tagged[MINE], told
+            expected &= tagged[MINE]
             self.compared['held'] += 1
+        else:
+            expected -= tagged[MINE] | tagged[YOURS]
+        assert mine == expected, told
+        if not model.is_refused:
+            assert mine <= in_tree, told
+        self.compared['refused' if model.is_refused else 'plain'] += 1
 
     def in_tree(self, uuid):
         """Return the hosts that Nova's own filter admits."""

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter reservation_prefix."""
 
-import dataclasses
-
-from cases import cases
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -14,7 +11,7 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.request import Flavor, Image, Past
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools.request import Request
 
 FREE = Aggregate('uuid-free', 'free', {'reservation:0': 'true'})
@@ -292,104 +289,3 @@ def test_the_reason_names_alternative_keys():
     assert conclusion.cause.text == (
         'the request names reservation:1 or reservation:2'
     )
-
-
-def rebuilt(
-    *recorded, held=(), refused=False, directed=False, specs=(), **request
-):
-    """Return a request for a server that was rebuilt.
-
-    :param recorded: The keys that Nova has recorded for its image.
-    :param held: The aggregates that its host was in before.
-    :param specs: The extra specs of its flavor.
-    """
-    past = Past(
-        is_refused=refused,
-        is_directed=directed,
-        extra_specs=dict.fromkeys(specs, '1'),
-        host_keys=frozenset((a.uuid, key) for a in held for key in a.metadata),
-    )
-    return dataclasses.replace(
-        naming(*specs, image_keys=recorded, **request), past=past
-    )
-
-
-REFUSED = {'refused': True}
-DIRECTED = {'refused': True, 'directed': True}
-MINE = Require((TWO,), named('reservation:2'))
-HELD = Require(
-    (TWO,),
-    Cause(
-        'held-by-host',
-        'it is not known what the image of the server named, and its host '
-        'has had reservation:2 since before its last rebuild',
-    ),
-)
-ALL_FORBIDDEN = {FREE, ONE, TWO, GRANTED}
-
-
-@cases(
-    ('request_', 'expected'),
-    {
-        'its own key': (rebuilt('reservation:2'), MINE),
-        'own, refused': (
-            rebuilt('reservation:2', **REFUSED), MINE),
-        'a foreign key': (
-            rebuilt('reservation:1'), ALL_FORBIDDEN),
-        'an unknown key': (
-            rebuilt('reservation:9'), ALL_FORBIDDEN),
-        'its host had a key': (rebuilt(held=[TWO]), HELD),
-        'had a key, refused': (
-            rebuilt(held=[TWO], **REFUSED), HELD),
-        'had a foreign key': (
-            rebuilt(held=[ONE]), ALL_FORBIDDEN),
-        'nothing': (rebuilt(), ALL_FORBIDDEN),
-        'in doubt': (rebuilt(**REFUSED), 'image-lost'),
-        'in doubt, but owns nothing': (
-            rebuilt(project='other', **REFUSED), ALL_FORBIDDEN),
-        'directed': (rebuilt(**DIRECTED), {FREE, ONE}),
-        'directed away from its key': (
-            rebuilt('reservation:2', **DIRECTED), {FREE, ONE}),
-        'directed, nothing refused': (
-            rebuilt('reservation:2', directed=True), MINE),
-        'the flavor explains the host': (
-            rebuilt(held=[TWO], specs=['reservation:1']),
-            Require((ONE,), named('reservation:1'))),
-        'a hint explains the host': (
-            rebuilt(held=[TWO], hints=['reservation:3'], **REFUSED),
-            Require((GRANTED,), named('reservation:3'))),
-    },
-)  # fmt: skip
-def test_what_is_left_of_the_past_only_holds_a_server_in(request_, expected):
-    conclusion, *_ = conclusions(request_, RESERVATION, RESERVATION)
-    if isinstance(conclusion, Forbid):
-        conclusion = {*conclusion.aggregates}
-    elif isinstance(conclusion, Refuse):
-        conclusion = conclusion.cause.kind
-    assert conclusion == expected
-
-
-def test_a_key_that_locks_nothing_is_held_only_after_a_refusal():
-    """Servers without the key may be on such a host."""
-    assert not conclusions(rebuilt(held=[TWO]), RESERVATION)
-    assert conclusions(rebuilt(held=[TWO], **REFUSED), RESERVATION) == [HELD]
-
-
-def test_the_past_of_an_image_does_not_matter_if_images_name_nothing():
-    [conclusion] = conclusions(
-        rebuilt(held=[TWO], **REFUSED),
-        RESERVATION,
-        RESERVATION,
-        sources=('hint',),
-    )
-    assert {*conclusion.aggregates} == ALL_FORBIDDEN
-
-
-def test_a_key_that_came_with_another_aggregate_does_not_hold():
-    """Both have the key, but the host was in that of somebody else."""
-    other = Aggregate('uuid-other', 'other', {'reservation:2': 'x'})
-    index = AggregateIndex([*INDEX, other])
-    [conclusion] = conclusions(
-        rebuilt(held=[other]), RESERVATION, RESERVATION, index
-    )
-    assert {*conclusion.aggregates} == {*ALL_FORBIDDEN, other}

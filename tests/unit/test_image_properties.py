@@ -110,25 +110,16 @@ KEYS = {'patterns': {'r:*'}, 'keys': {'r:*'}}
 
 
 @cases(
-    ('declared', 'properties', 'is_refused', 'expected'),
+    ('declared', 'properties', 'expected'),
     {
-        'keys': (KEYS, RECORD, False, {'r:1': 'x'}),
-        'keys of a refused image': (KEYS, RECORD, True, {}),
-        'keys without a record': (KEYS, None, False, {}),
-        'needed': (
-            {'patterns': {'os'}}, RECORD, False, {'os': 'y'}),
-        'lost': ({'patterns': {'r:*'}}, RECORD, False, 'r:2'),
-        'no record': ({'patterns': {'os'}}, None, False, 'os'),
-        'refused': ({'patterns': {'os'}}, RECORD, True, 'os'),
-        'judged by the filter': (
-            {'patterns': {'os'}, 'judged': {'os'}}, RECORD, True, {'os': 'y'}),
-        'judged, but lost': (
-            KEYS | {'judged': {'r:*'}}, RECORD, True, 'r:2'),
+        'keys': (KEYS, RECORD, {'r:1': 'x'}),
+        'keys without a record': (KEYS, None, {}),
+        'needed': ({'patterns': {'os'}}, RECORD, {'os': 'y'}),
+        'lost': ({'patterns': {'r:*'}}, RECORD, 'r:2'),
+        'no record': ({'patterns': {'os'}}, None, 'os'),
     },
-)  # fmt: skip
-def test_what_counts_of_a_record_or_is_missing(
-    declared, properties, is_refused, expected
-):
+)
+def test_what_counts_of_a_record_or_is_missing(declared, properties, expected):
     declaration = DeclaredProperties(
         **{name: frozenset(value) for name, value in declared.items()}
     )
@@ -136,12 +127,11 @@ def test_what_counts_of_a_record_or_is_missing(
         with pytest.raises(
             exception.RequestRefused, match=f'properties {expected} are not'
         ):
-            declaration.recorded(properties, (), is_refused)
+            declaration.recorded(properties)
     else:
-        assert declaration.recorded(properties, (), is_refused) == expected
-        with_trait = declaration.recorded(properties, ['CUSTOM_A'], is_refused)
-        is_known = properties is not None and not is_refused
-        assert with_trait == expected | (TRAIT if is_known else {})
+        assert declaration.recorded(properties) == expected
+        with_trait = declaration.recorded(properties, ['CUSTOM_A'])
+        assert with_trait == expected | TRAIT
 
 
 names = st.sampled_from(['os_distro', 'os_', 'hw_x', 'trait:A', 'r:1', 'r:'])

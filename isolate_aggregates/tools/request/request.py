@@ -6,7 +6,7 @@ import dataclasses
 
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request.properties import DeclaredProperties
-from isolate_aggregates.request.spec import ComputeHost, Flavor, Image, Past
+from isolate_aggregates.request.spec import ComputeHost, Flavor, Image
 from isolate_aggregates.tools import trait_requirements
 from isolate_aggregates.tools.request import implied
 
@@ -105,7 +105,6 @@ class Request:
     is_accepted: bool = False
     pcpu_fallback: bool = False
     pinned_as_vcpu: bool = False
-    past: Past | None = None
 
     @property
     def variants(self) -> 'tuple[Request, ...]':

@@ -338,6 +338,19 @@ class Checks(upgradecheck.UpgradeCommands):
             'the web server in front of Placement has to take, it names more.',
         )
 
+    def _check_records(self) -> Result:
+        if self._conf[ia_conf.GROUP].servers_recorded:
+            return Result(
+                Code.SUCCESS,
+                'All servers have a record of what they were placed with.',
+            )
+        return Result(
+            Code.WARNING,
+            'Servers may have no record of what they were placed with; run '
+            '"isolate-aggregates-manage record", and then set '
+            f'[{ia_conf.GROUP}] servers_recorded = true.',
+        )
+
     _upgrade_checks = (
         ('Nova', _check_nova),
         ('Start', _check_start),
@@ -349,6 +362,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Placement', _check_placement),
         ('Query limit', _check_query_limit),
         ('Query length', _check_query_length),
+        ('Records of servers', _check_records),
     )
 
 
