@@ -9,6 +9,8 @@ from collections.abc import Callable
 import dataclasses
 
 from isolate_aggregates.request import Image
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.request.placed import Placed
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.mirrored import nova_image
@@ -26,6 +28,14 @@ class ServerImage:
     is_whole: bool
 
 
+def image_id(server: Server) -> str:
+    """Return the id of the image of a server; empty if that is not known.
+
+    That of a volume is not known, unless nova-scheduler has recorded it.
+    """
+    return (server.placed and server.placed.image) or server.image_id or ''
+
+
 class ServerImages:
     """Completes what Nova tells of images by what Glance does.
 
@@ -40,9 +50,10 @@ class ServerImages:
     def of(self, server: Server) -> ServerImage:
         """Return the image of a server.
 
-        That of a volume is not known, nor is one that is no longer in Glance.
+        That of a volume is not known, nor is one that is no longer in Glance,
+        unless nova-scheduler has recorded with what it has placed the server.
         """
-        number = server.image_id or ''
+        number = image_id(server)
         if number and number not in self._read:
             try:
                 self._read[number] = self._image(number)
@@ -51,6 +62,8 @@ class ServerImages:
                 self._read[number] = None
         found = self._read.get(number)
         image = found or Image('', number)
+        if server.placed is not None:
+            return _as_placed(server.placed, found)
         told = server.image_properties
         if told is not None:
             others = {
@@ -60,3 +73,23 @@ class ServerImages:
             }
             image = dataclasses.replace(image, properties={**others, **told})
         return ServerImage(image, found is not None)
+
+
+def _as_placed(placed: Placed, found: Image | None) -> ServerImage:
+    """Return the image that a server was placed with, as it was then.
+
+    :param found: As it is in Glance now; None if it is not there.
+    """
+    image = found or Image('', placed.image)
+    properties = placed.all_properties
+    if placed.properties is None:
+        # No filter needed any; the server was not rebuilt without a record.
+        properties |= {
+            name: value
+            for name, value in image.properties.items()
+            if not name.startswith(TRAIT_PREFIX)
+        }
+    return ServerImage(
+        dataclasses.replace(image, properties=properties),
+        found is not None or placed.properties is not None,
+    )

@@ -268,6 +268,31 @@ class AuditTest(PageTest):
         findings = self.audit('--servers')['server-misplaced']
         assert server['id'] in findings['subject']
 
+    def test_a_rebuilt_server_is_checked_as_it_was_placed(self):
+        """Its image has lost the key since, and was rebuilt from."""
+        self.locked()
+        licensed = self.image(LOCK)
+        server = self.boot(self.flavor(), image=licensed)
+        assert host_of(server) == 'host1'
+        self.glance.images[licensed]['properties'] = {}
+        self.user(server['tenant_id']).post_server_action(
+            server['id'], {'rebuild': {'imageRef': licensed}}
+        )
+        self._wait_for_server_parameter(
+            server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None}
+        )
+        assert 'server-misplaced' not in self.audit('--servers')
+        told = self.run_command('explain', '--server', server['id']).out
+        assert 'host1' in told.partition('Excluded')[0]
+        self.admin_api.microversion = '2.67'
+        live = {'host': 'host2', 'block_migration': 'auto', 'force': True}
+        self.admin_api.post_server_action(
+            server['id'], {'os-migrateLive': live}
+        )
+        self._wait_for_migration_status(server, ['completed'])
+        findings = self.audit('--servers')['server-misplaced']
+        assert server['id'] in findings['subject']
+
     def test_servers_are_checked_with_their_hints_and_projects(self):
         self.flags(reservation_key_sources=['hint'], group=ia_conf.GROUP)
         self.restart_scheduler()

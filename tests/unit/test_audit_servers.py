@@ -18,6 +18,7 @@ from function_filter import FunctionFilter
 import pytest
 
 from isolate_aggregates.filters.pipeline import LoadedFilter
+from isolate_aggregates.request.placed import Placed
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -166,6 +167,43 @@ def test_a_server_with_a_key_on_a_host_that_left_the_lock(traits, image):
 
 def test_a_host_may_have_a_trait_that_sync_did_not_add():
     assert licensed_on_h2([LICENSED]) == []
+
+
+def as_placed(host, *traits, image_id=DEBIAN.id, image=DEBIAN):
+    """Audit a server with a record of what it was placed with."""
+    one = dataclasses.replace(
+        server(host=host, flavor=PLAIN, image_id=image_id),
+        placed=Placed(image_id or '', traits, {}),
+    )
+    found = findings(
+        [WIN],
+        [NODES[0], make_compute_node('h2')],
+        [KEYED, PLAIN],
+        servers=servers(one, images=[image]),
+    )
+    return {f.kind: f.problem for f in found if f.kind.startswith('server')}
+
+
+@cases(
+    'image',
+    {
+        'volume': {'image_id': None},
+        'image that is gone': {'image_id': 'gone'},
+        'image that lost the trait': {},
+        'image that got it': {'image': make_image('debian', LOCK)},
+    },
+)
+def test_a_server_is_checked_with_what_it_was_placed_with(image):
+    """Whatever was done to its image since."""
+    problems = as_placed('h2', LICENSED, **image)
+    assert problems['server-misplaced'] == (
+        'runs on host h2: it requires trait CUSTOM_LICENSED, and the host is '
+        'not in aggregate win'
+    )
+    assert 'servers-image-unknown' not in problems
+    assert 'server-misplaced' in as_placed('h1', **image)
+    assert 'server-misplaced' not in as_placed('h1', LICENSED, **image)
+    assert 'server-misplaced' not in as_placed('h2', **image)
 
 
 def test_a_server_that_was_booted_before_its_image_got_the_key():

@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request import Flavor, Image, placed
 from isolate_aggregates.tools import errors, options
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
@@ -25,7 +25,7 @@ from isolate_aggregates.tools.request import (
     implied,
     resources,
 )
-from isolate_aggregates.tools.server_images import ServerImages
+from isolate_aggregates.tools.server_images import ServerImages, image_id
 
 # A project that owns nothing.
 STRANGER = '-'
@@ -131,9 +131,17 @@ class Requests:
                 f'whether a host was requested for server {server.id}, '
                 'which Nova does not show; if so, specify it with --host'
             )
+        if any(
+            name.startswith(placed.PREFIX) for name in server.scheduler_hints
+        ):
+            self.not_known.append(
+                f'what server {server.id} was placed with: another version of '
+                'isolate-aggregates has recorded it; specify its image with '
+                '--image'
+            )
         image = overrides.image
-        if image is None and server.image_id:
-            image = self._image(server, server.image_id)
+        if image is None and (server.image_id or server.placed):
+            image = self._image(server, image_id(server))
         elif image is None:
             self.not_known.append(
                 f'the image of the volume that server {server.id} boots '
@@ -148,7 +156,7 @@ class Requests:
                 **server.scheduler_hints,
                 **overrides.scheduler_hints,
             },
-            boot_from_volume=overrides.boot_from_volume or not server.image_id,
+            boot_from_volume=overrides.boot_from_volume or _is_volume(server),
             availability_zone=zone,
             is_accepted=True,
         )
@@ -326,6 +334,7 @@ class Likeness:
             else tuple(sorted(server.image_properties.items())),
             server.project_id,
             _of_hints(server) if server.scheduler_hints else (),
+            _of_record(server.placed) if server.placed else None,
             server.availability_zone,
             _of_ports(server) if server.ports else (),
         )
@@ -347,11 +356,30 @@ class Likeness:
         return self._flavors[id(flavor)][1]
 
 
+def _is_volume(server: Server) -> bool:
+    """Return whether a server boots from a volume.
+
+    After a refused rebuild Nova tells an image of it.
+    """
+    return not server.image_id or bool(
+        server.placed and not server.placed.image
+    )
+
+
 def _of_hints(server: Server) -> Hashable:
     return tuple(
         (key, values)
         for key, values in sorted(server.scheduler_hints.items())
         if key not in _OF_OTHERS
+    )
+
+
+def _of_record(record: placed.Placed) -> Hashable:
+    properties = record.properties
+    return (
+        record.image,
+        record.traits,
+        None if properties is None else tuple(sorted(properties.items())),
     )
 
 

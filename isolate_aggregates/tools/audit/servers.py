@@ -27,6 +27,7 @@ from isolate_aggregates.tools.mirrored import nova_image
 from isolate_aggregates.tools.mirrored.nova_api import moves
 from isolate_aggregates.tools.mirrored.nova_api.moves import Action
 from isolate_aggregates.tools.request import Request
+from isolate_aggregates.tools.server_images import image_id
 
 # The ways to move a server, the gentlest first, with their commands.
 _WAYS: Mapping[Action, Callable[[str], commands.Commands]] = {
@@ -126,7 +127,11 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             'they were not checked, and there may be more of them',
         )
     here = [server for server in servers if server.host and server.flavor]
-    blind = [s for s in here if s.image_id not in cloud.servers.images]
+    blind = [
+        server
+        for server in here
+        if not _image_known(server, cloud.servers.images)
+    ]
     if blind and _matters(cloud, 'image'):
         yield _about_some(
             'servers-image-unknown',
@@ -233,11 +238,15 @@ class _ServerCheck:
     def _unlicensed(self, server: Server, host: str, flavor: Flavor) -> str:
         """Return why a host has not the locks that a server has the keys to.
 
-        What the image requires now counts unless the server's own copy is
+        What the image required when the server was placed counts. If that is
+        not known, what it requires now does, unless the server's own copy is
         known to lack it.
         """
         image = self.servers.images.get(server.image_id or '')
         copy = server.image_properties
+        if server.placed is not None:
+            image = Image('', properties=server.placed.all_properties)
+            copy = None
         from_image = {
             trait
             for trait in traits_if_valid(self.cloud, image=image)
@@ -361,7 +370,9 @@ class _ServerCheck:
 
     def _doubt(self, server: Server, destination: Destination) -> str:
         """Return the unknown data that might open the host."""
-        if self._images_matter and server.image_id not in self.servers.images:
+        if self._images_matter and not _image_known(
+            server, self.servers.images
+        ):
             return (
                 'the properties of its image, which is gone, open it'
                 if server.image_id
@@ -369,7 +380,11 @@ class _ServerCheck:
             )
         if self._hints_matter and not self.servers.hints_known:
             return 'its scheduler hints open it'
-        if self._images_matter and destination.refusals:
+        if (
+            self._images_matter
+            and destination.refusals
+            and server.placed is None
+        ):
             # The owner of the image can set any property on it.
             request = self.cloud.requests.of(server)
             without = self._conclude(dataclasses.replace(request, image=None))
@@ -412,6 +427,13 @@ def _difference(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     if removals:
         parts.append(f'lost {listed(removals)}')
     return ' and '.join(parts)
+
+
+def _image_known(server: Server, images: Mapping[str, Image]) -> bool:
+    """Return whether the image properties of a server are known."""
+    if server.placed is not None and server.placed.properties is not None:
+        return True
+    return image_id(server) in images
 
 
 def _not_evaluated(server: Server, problem: str) -> OutOfPlace:

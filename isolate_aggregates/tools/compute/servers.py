@@ -17,7 +17,8 @@ from urllib import parse
 import os_traits
 
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request import Flavor, Image, placed
+from isolate_aggregates.request.placed import Placed
 from isolate_aggregates.rest import paging
 from isolate_aggregates.tools.request import ResourceGroup
 
@@ -68,6 +69,8 @@ class Server:
         pinned.
     :param ports: Its ports; None if they are not read.
     :param has_shares: Whether it has shares of Manila; None if not read.
+    :param placed: What nova-scheduler has recorded when it was placed; None if
+        there is no record, or Nova does not tell.
     """
 
     id: str
@@ -85,6 +88,7 @@ class Server:
     zone_known: bool = True
     ports: tuple[Port, ...] | None = None
     has_shares: bool | None = None
+    placed: Placed | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,14 +164,33 @@ def original_request(document: Mapping[str, Any]) -> Server:
     return _server({_HOST: None, **document['server']})
 
 
-def hints_from(
-    hints: Mapping[str, Any] | None,
-) -> dict[str, tuple[str, ...]]:
-    """Return the scheduler hints that a server was created with."""
-    return {
-        key: (value,) if isinstance(value, str) else tuple(value)
-        for key, value in (hints or {}).items()
+def hints_from(server: str, hints: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the scheduler hints of a server, and the record among them.
+
+    :param hints: As in Nova's API and in a cloud file.
+    :returns: Arguments for :class:`Server`.
+    """
+    if not hints:
+        return {}
+    given, record = placed.split(
+        server,
+        {
+            key: (value,) if isinstance(value, str) else tuple(value)
+            for key, value in (hints or {}).items()
+        },
+    )
+    return {'scheduler_hints': given, 'placed': record}
+
+
+def all_hints(server: Server) -> dict[str, list[str]]:
+    """Return the scheduler hints of a server, as in Nova's API."""
+    hints = {
+        key: list(server.scheduler_hints[key])
+        for key in server.scheduler_hints
     }
+    if server.placed is not None:
+        hints[placed.hint(server.id)] = placed.encode(server.placed)
+    return dict(sorted(hints.items()))
 
 
 def list_all(nova: 'client.Service', microversion: str) -> Iterator[Server]:
@@ -339,7 +362,7 @@ def _server(server: Mapping[str, Any]) -> Server:
         host=host,
         flavor=_flavor(server['flavor']),
         image_id=_image_id(server),
-        scheduler_hints=hints_from(server.get('scheduler_hints')),
+        **hints_from(server['id'], server.get('scheduler_hints')),
         image_properties=_image_properties(server),
         availability_zone=server.get(
             'pinned_availability_zone', None if host else zone

@@ -27,7 +27,12 @@ from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.contradictions import Collector
 from isolate_aggregates.tools.cloud.file.yaml_errors import Place
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.compute.servers import Port, Server, Servers
+from isolate_aggregates.tools.compute.servers import (
+    Port,
+    Server,
+    Servers,
+    hints_from,
+)
 from isolate_aggregates.tools.placement import names
 from isolate_aggregates.tools.placement.provider import Inventory, Provider
 from isolate_aggregates.tools.request import ResourceGroup
@@ -370,7 +375,6 @@ class _Reader:
             flavor = flavors.get(flavor)
         elif flavor is not None:
             flavor = _flavor(flavor)
-        hints = entry.get('scheduler_hints') or {}
         properties = entry.get('image_properties')
         return Server(
             id=entry['id'],
@@ -380,7 +384,7 @@ class _Reader:
             host=entry.get('host'),
             flavor=flavor,
             image_id=entry.get('image'),
-            scheduler_hints={key: tuple(hints[key]) for key in hints},
+            **hints_from(entry['id'], entry.get('scheduler_hints')),
             image_properties=None
             if properties is None
             else _texts(properties),

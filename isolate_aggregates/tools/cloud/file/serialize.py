@@ -8,7 +8,7 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.cloud.file import placing
 from isolate_aggregates.tools.cloud.file.document import VERSION, booted
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.compute.servers import Port
+from isolate_aggregates.tools.compute.servers import Port, all_hints
 from isolate_aggregates.tools.placement import names
 from isolate_aggregates.tools.placement.provider import Provider
 
@@ -126,10 +126,7 @@ def _servers(snapshot: Snapshot) -> dict[str, Any]:
                 name=server.name,
                 host=server.host,
                 image=server.image_id,
-                scheduler_hints={
-                    key: list(values)
-                    for key, values in sorted(server.scheduler_hints.items())
-                },
+                scheduler_hints=all_hints(server),
                 availability_zone=server.availability_zone,
             )
             | (
