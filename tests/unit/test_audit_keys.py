@@ -307,6 +307,21 @@ def test_a_host_that_is_full_disabled_or_down_could_take_a_flavor():
     assert 'no-host' not in kinds([], [node], [flavor], services=services)
 
 
+def test_a_full_host_could_take_groups_that_share_a_resource():
+    """The sum of the groups counts against the capacity, not what is free."""
+    node = make_compute_node(
+        'h1', inventories={'VCPU': 4, 'VGPU': 2}, usages={'VGPU': 2}
+    )
+    two = {'resources1:VGPU': '1', 'resources2:VGPU': '1'}
+    flavor = make_flavor(
+        'f', {**two, 'group_policy': 'none'}, vcpus=1, ram=0, disk=0
+    )
+    assert 'no-host' not in kinds([], [node], [flavor])
+    third = {**flavor.extra_specs, 'resources3:VGPU': '1'}
+    more = dataclasses.replace(flavor, extra_specs=third)
+    assert 'no-host' in kinds([], [node], [more])
+
+
 def test_an_image_that_requires_a_trait_no_host_has():
     image = make_image('windows', LOCK)
     [finding] = findings([], [make_compute_node('h1')], [PLAIN], [image])

@@ -243,6 +243,12 @@ class ProviderIndex:
             return 0
         return self.set_of(self.trees[self.root_of[self.numbers[uuid]]])
 
+    def used(self, number: int, resource_class: str) -> int:
+        """Return the used amount that counts of a provider's inventory."""
+        if not self.in_use:
+            return 0
+        return self.providers[number].usages.get(resource_class, 0)
+
     def ancestry(self, number: int) -> Iterator[int]:
         """Yield a provider and its ancestors, up to the root."""
         ancestor: int | None = number
@@ -366,7 +372,7 @@ class Stock:
         for inventory, members in same.values():
             capacity = inventory.capacity
             by_free += [
-                (capacity - self._used(number, resource_class), number)
+                (capacity - index.used(number, resource_class), number)
                 for number in members
             ]
             units = inventory.min_unit, inventory.max_unit, inventory.step_size
@@ -378,12 +384,6 @@ class Stock:
             (units, index.set_of(members))
             for units, members in by_units.items()
         ]
-
-    def _used(self, number: int, resource_class: str) -> int:
-        index = self._index
-        if not index.in_use:
-            return 0
-        return index.providers[number].usages.get(resource_class, 0)
 
     def with_free(self, amount: int) -> ProviderSet:
         """Return the providers with at least this much free capacity."""

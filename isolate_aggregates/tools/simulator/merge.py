@@ -181,9 +181,9 @@ class _Merger:
                 if rc in self._contested:
                     totals[number, rc] += amount
         for (number, rc), amount in totals.items():
-            provider = self._index.providers[number]
-            most = min(provider.inventories[rc].max_unit, provider.free(rc))
-            if amount > most:
+            inventory = self._index.providers[number].inventories[rc]
+            free = inventory.capacity - self._index.used(number, rc)
+            if amount > min(inventory.max_unit, free):
                 return False
         return True
 
