@@ -198,7 +198,8 @@ pci_opts: list[cfg.Opt] = [
         help="""
 What an alias in ``pci_passthrough:alias`` of a flavor stands for.
 
-Nova's own option.
+Nova's own option. Use the aliases of nova-api, which refuses flavors with
+another one.
 """,
     ),
 ]
@@ -288,6 +289,8 @@ CLOUD_SETTINGS = (
     (HOST_FILTERS, 'isolated_hosts'),
     (HOST_FILTERS, 'isolated_images'),
     (HOST_FILTERS, 'restrict_isolated_hosts_to_isolated_images'),
+    (HOST_FILTERS, 'pci_in_placement'),
+    (PCI, 'alias'),
     (WORKAROUNDS, 'disable_fallback_pcpu_query'),
     (ia_conf.GROUP, 'nova_release'),
     (ia_conf.GROUP, 'request_filters'),
@@ -352,4 +355,8 @@ def set_default(
     conf: cfg.ConfigOpts, group: str, option: str, value: object
 ) -> None:
     """Replace the default of an option; :data:`DEFAULT` is a group, too."""
+    if isinstance(value, str) and any(
+        each.name == option and each.multi for each in _OPTIONS[group]
+    ):
+        value = [value]
     conf.set_default(option, value, None if group == DEFAULT else group)

@@ -295,6 +295,20 @@ def test_what_no_host_could_ever_take_is_named(
     assert first(finding) == repair or lines(finding) == [repair]
 
 
+def test_a_flavor_with_an_unknown_pci_alias_is_found():
+    flavor = make_flavor('gpu', {'pci_passthrough:alias': 'a10:1'})
+    nodes = [make_compute_node('h1')]
+    aliases = ['{"name": "a100", "vendor_id": "10de", "product_id": "20b5"}']
+    conf = configuration(alias=aliases)
+    [finding] = findings([], nodes, [flavor], conf=conf)
+    assert finding.kind == 'flavor-invalid'
+    assert 'names a10, and [pci] alias of nova-api has only a100' in (
+        finding.problem
+    )
+    # They may be configured elsewhere.
+    assert kinds([], nodes, [flavor]) == []
+
+
 def test_a_host_that_is_full_disabled_or_down_could_take_a_flavor():
     node = make_compute_node(
         'h1',

@@ -110,6 +110,45 @@ def placed(flavor, number=1):
 # What is counted.
 
 
+def test_pci_devices_in_placement_are_counted(conf, write_cloud):
+    devices = CLOUD.replace(
+        '    settings:\n',
+        """    settings:
+      filter_scheduler: {pci_in_placement: true}
+      pci: {alias: '{"name": "gpu", "resource_class": "CUSTOM_GPU"}'}
+""",
+    ).replace(
+        '{name: w1, inventories: {VCPU: 4}, usages: {VCPU: 4}}',
+        """name: w1
+      inventories: {VCPU: 4}
+      children: [{name: w1_gpu, inventories: {CUSTOM_GPU: 2}}]""",
+    )
+    devices += """
+    - name: gpus
+      id: g
+      vcpus: 1
+      extra_specs: {'pci_passthrough:alias': 'gpu:1'}
+"""
+    numbers = Cloud(conf, write_cloud(devices)).found()
+    assert numbers['slots_up',] == 1
+    assert numbers['zone_free_slots', 'g', 'gpus', 'west'] == 2
+    assert numbers['zone_free_slots', 'east', 'g', 'gpus'] == 0
+
+
+def test_an_alias_that_nova_api_refuses_is_named(conf, write_cloud, caplog):
+    misspelt = CLOUD.replace(
+        '    settings:\n',
+        """    settings:
+      pci: {alias: ['{"name": "a100"}']}
+""",
+    )
+    misspelt += """
+    - {name: x, id: x, extra_specs: {'pci_passthrough:alias': 'a10:1'}}
+"""
+    assert Cloud(conf, write_cloud(misspelt)).found()['slots_up',] == 0
+    assert 'nova-api refuses flavor x: ' in caplog.text
+
+
 def slots(samples, what, *place):
     """Return free and all slots of a place, small ones and large ones."""
     return [
@@ -323,7 +362,9 @@ def test_configured_flavors_are_counted_once_each(meter, caplog):
     'extra_specs',
     {
         'makes no sense': {'hw:cpu_policy': 'x'},
-        'PCI devices': {'pci_passthrough:alias': 'gpu:1'},
+        'PCI devices that are not in Placement': {
+            'pci_passthrough:alias': 'gpu:1'
+        },
         'accelerators': {'accel:device_profile': 'fpga'},
         # Nova requests VCPU by default.
         'PCPU nowhere': {'hw:cpu_policy': 'dedicated'},

@@ -17,13 +17,33 @@ FLAVOR, IMAGE, EITHER = nova_api.Source
 PIN = 'requires pinned CPUs; set hw:cpu_policy=dedicated in the flavor'
 
 
-def refusals(extra_specs, properties, release=34, **image):
+def refusals(extra_specs, properties, release=34, aliases=None, **image):
     request = Request(
         Flavor('f', vcpus=4, ram=1024, disk=1, extra_specs=extra_specs),
         Image('i', properties=properties, **image),
         nova_release=release,
+        pci_aliases=aliases,
     )
     return [(each.source, each.text) for each in nova_api.refusals(request)]
+
+
+@pytest.mark.parametrize('aliases', [None, frozenset({'a100', 'nic'})])
+def test_known_and_unread_pci_aliases_are_accepted(aliases):
+    specs = {'pci_passthrough:alias': 'a100:2, nic:1'}
+    assert refusals(specs, {}, aliases=aliases) == []
+
+
+def test_an_alias_that_nova_api_does_not_have_is_refused():
+    specs = {'pci_passthrough:alias': 'a10:1,nic:1'}
+    assert refusals(specs, {}, aliases=frozenset({'a100', 'nic'})) == [
+        (
+            FLAVOR,
+            'pci_passthrough:alias names a10, and [pci] alias of nova-api has '
+            'only a100, nic',
+        )
+    ]
+    [(_, text)] = refusals(specs, {}, aliases=frozenset())
+    assert text.endswith('a10, nic, and [pci] alias of nova-api has none')
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image, placed
 from isolate_aggregates.tools import errors, options
 from isolate_aggregates.tools.cloud.cloud import Cloud
@@ -22,6 +23,7 @@ from isolate_aggregates.tools.compute.servers import Port, Server
 from isolate_aggregates.tools.request import (
     Request,
     RequestedNetwork,
+    ResourceGroup,
     implied,
     resources,
 )
@@ -185,28 +187,58 @@ class Requests:
 
     def _with_pci(self, request: Request) -> Request:
         """Add the PCI devices of the flavor that Placement has to offer."""
-        wanted = request.flavor.extra_specs.get('pci_passthrough:alias')
-        if not wanted:
+        if not request.flavor.extra_specs.get(resources.PCI_ALIAS):
             return request
-        if not self._conf[options.HOST_FILTERS].pci_in_placement:
-            self.not_known.append(
-                f'which PCI devices pci_passthrough:alias={wanted} requests '
-                'from Placement if [filter_scheduler] pci_in_placement is true'
-            )
-            return request
+        request = dataclasses.replace(request, pci_aliases=self._pci_aliases)
         try:
-            groups = tuple(
-                resources.pci_groups(wanted, self._conf[options.PCI].alias)
-            )
-        except ValueError as exc:
-            self.not_known.append(
-                f'which PCI devices pci_passthrough:alias={wanted} requests '
-                f'from Placement: {exc}'
-            )
+            groups = self.pci_groups(request.flavor)
+        except errors.NotKnown as exc:
+            self.not_known.append(str(exc).rstrip('.'))
             return request
         return dataclasses.replace(
             request, resource_groups=(*request.resource_groups, *groups)
         )
+
+    @lazy_property
+    def _pci_aliases(self) -> frozenset[str] | None:
+        """The names of the PCI aliases of nova-api; None if unknown.
+
+        A configuration without any may lack them only here.
+        """
+        aliases = self._conf[options.PCI].alias
+        if not aliases and not self._pci_in_placement:
+            return None
+        try:
+            return frozenset(resources.pci_aliases(aliases))
+        except ValueError:
+            return None
+
+    @property
+    def _pci_in_placement(self) -> bool:
+        return bool(self._conf[options.HOST_FILTERS].pci_in_placement)
+
+    def pci_groups(self, flavor: Flavor) -> tuple[ResourceGroup, ...]:
+        """Return what the PCI devices of a flavor request from Placement.
+
+        :raises NotKnown: if it cannot be said here.
+        """
+        wanted = flavor.extra_specs.get(resources.PCI_ALIAS)
+        if not wanted:
+            return ()
+        what = (
+            f'which PCI devices {resources.PCI_ALIAS}={wanted} requests from '
+            'Placement'
+        )
+        if not self._pci_in_placement:
+            raise errors.NotKnown(
+                f'{what} if [filter_scheduler] pci_in_placement is true'
+            )
+        try:
+            return tuple(
+                resources.pci_groups(wanted, self._conf[options.PCI].alias)
+            )
+        except ValueError as exc:
+            raise errors.NotKnown(f'{what}: {exc}') from None
 
     def _image(self, server: Server, number: str) -> Image:
         """Return the image of a server, with the properties Nova stores."""

@@ -42,8 +42,8 @@ MOST = 10
 # list of all servers.
 RANKED_FOR = 3600.0
 
-# The resources of these are defined in Cyborg or in Nova's configuration.
-_DEVICES = ('accel:device_profile', 'pci_passthrough:alias')
+# The resources of these are defined in Cyborg.
+_PROFILE = 'accel:device_profile'
 
 _PREFIX = 'isolate_aggregates'
 _FLAVOR = ('flavor_id', 'flavor_name')
@@ -209,17 +209,18 @@ class _Counting:
         self, flavor: Flavor, in_zones: _Families, behind_locks: _Families
     ) -> None:
         """Add all samples of a flavor; none if an exception is raised."""
-        for key in _DEVICES:
-            if key in flavor.extra_specs:
-                raise errors.MetricsError(
-                    f'It is not known which devices its extra spec {key} '
-                    'requests.'
-                )
+        if _PROFILE in flavor.extra_specs:
+            raise errors.MetricsError(
+                f'It is not known which devices its extra spec {_PROFILE} '
+                'requests.'
+            )
         # Each zone is counted, and each lock in all of them.
         request = dataclasses.replace(
             self._cloud.requests.new(flavor), availability_zone=None
         )
         decision = self._decided(request)
+        # Raise if devices that Placement may not have limit the number.
+        self._cloud.requests.pci_groups(flavor)
         destination = decision.destination
         is_refused = bool(destination.refusals)
         if is_refused:

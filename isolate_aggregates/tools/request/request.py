@@ -79,6 +79,8 @@ class Request:
         that Nova requires it; None if unknown.
     :param is_accepted: Whether nova-api has accepted it: the request of a
         server that exists.
+    :param pci_aliases: The names of the PCI aliases that nova-api has; None if
+        unknown.
     :param pcpu_fallback: Whether Nova sends a second query, for VCPU instead
         of PCPU.
     :param pinned_as_vcpu: Whether this is the request of that second query.
@@ -103,6 +105,7 @@ class Request:
     host_forced: bool = False
     owner_nova: bool | None = None
     is_accepted: bool = False
+    pci_aliases: frozenset[str] | None = None
     pcpu_fallback: bool = False
     pinned_as_vcpu: bool = False
 

@@ -26,6 +26,9 @@ LOG = logging.getLogger(__name__)
 
 _MIB_PER_GIB = 1024
 
+# The extra spec that requests PCI devices.
+PCI_ALIAS = 'pci_passthrough:alias'
+
 # With these hints Nova queries all candidates, because it then chooses by the
 # servers on each host.
 _UNLIMITED = frozenset({'group', 'same_host', 'different_host'})
@@ -171,6 +174,13 @@ def _strip(request: placement_group.ResourceRequest) -> None:
             del request.groups[suffix]
 
 
+def alias_names(wanted: str) -> frozenset[str]:
+    """Return the names of aliases that a flavor requests PCI devices with."""
+    return frozenset(
+        part.partition(':')[0].strip() for part in wanted.split(',')
+    )
+
+
 def pci_groups(wanted: str, aliases: Iterable[str]) -> Iterator[ResourceGroup]:
     """Yield the request groups of a flavor.
 
@@ -178,7 +188,7 @@ def pci_groups(wanted: str, aliases: Iterable[str]) -> Iterator[ResourceGroup]:
     :param aliases: The values of ``[pci] alias``, each of them JSON.
     :raises ValueError: if an alias is missing or cannot be read.
     """
-    known = _known(aliases)
+    known = pci_aliases(aliases)
     for place, part in enumerate(wanted.split(',')):
         name, _, count = part.partition(':')
         alias = known.get(name.strip())
@@ -194,8 +204,12 @@ def pci_groups(wanted: str, aliases: Iterable[str]) -> Iterator[ResourceGroup]:
             )
 
 
-def _known(aliases: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the aliases by name."""
+def pci_aliases(aliases: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the aliases of PCI devices by name.
+
+    :param aliases: The values of ``[pci] alias``, each of them JSON.
+    :raises ValueError: if one cannot be read.
+    """
     known: dict[str, Mapping[str, Any]] = {}
     for text in aliases:
         try:

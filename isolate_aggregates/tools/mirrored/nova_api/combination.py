@@ -63,6 +63,7 @@ class Combination:
     :param specs: The extra specs of the flavor.
     :param raw: The properties of the image, as in Glance.
     :param properties: The properties that Nova keeps, as it stores them.
+    :param pci_aliases: The names in ``[pci] alias``; None if unknown.
     """
 
     flavor: Flavor
@@ -72,6 +73,7 @@ class Combination:
     raw: Mapping[str, str]
     properties: Mapping[str, str]
     release: int
+    pci_aliases: frozenset[str] | None
 
     @classmethod
     def of(cls, request: Request) -> 'Combination':
@@ -89,6 +91,7 @@ class Combination:
             raw,
             {name: text for name, text in stored.items() if text is not None},
             request.nova_release,
+            request.pci_aliases,
         )
 
     def both(self, name: str) -> tuple[str | None, str | None]:

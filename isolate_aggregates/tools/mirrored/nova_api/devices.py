@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusals for switches and devices in which flavor and image differ."""
+"""Refusals for switches and devices of flavor and image."""
 
-from isolate_aggregates.text import quoted
+from isolate_aggregates.text import listed, quoted
 from isolate_aggregates.tools.mirrored.nova_api.combination import (
     Combination,
     of_either,
     of_flavor,
     property_of,
 )
+from isolate_aggregates.tools.request import resources
 
 _QUEUES = 'hw:vif_multiqueue_enabled'
 _SWITCHES = (
@@ -55,4 +56,21 @@ def serial_ports(combination: Combination) -> None:
         )
 
 
-RULES = (switches, serial_ports)
+def pci_aliases(combination: Combination) -> None:
+    """Refuse an alias of PCI devices that nova-api does not have."""
+    wanted = combination.specs.get(resources.PCI_ALIAS)
+    known = combination.pci_aliases
+    if not wanted or known is None:
+        return
+    if unknown := resources.alias_names(wanted) - known:
+        raise of_flavor(
+            f'{resources.PCI_ALIAS} names {listed(unknown)}, and '
+            + (
+                f'[pci] alias of nova-api has only {listed(known)}'
+                if known
+                else '[pci] alias of nova-api has none'
+            )
+        )
+
+
+RULES = (switches, serial_ports, pci_aliases)
