@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet \
-    openstack-placement==16.0.0 SQLAlchemy==2.0.41
+    openstack-placement==16.0.0 SQLAlchemy==2.0.41 wsgi-intercept==1.13.1
 "$folder/venv/bin/python" - <<'PROGRAM'
 from importlib import metadata
 import sys
