@@ -102,6 +102,7 @@ providers:
 def test_each_host_without_the_trait_is_named(audit):
     names = [f'h{number}' for number in range(9)]
     text = f"""
+settings: {{scheduler: {{enable_isolated_aggregate_filtering: true}}}}
 aggregates:
 - name: a
   metadata: {{trait:CUSTOM_A: required}}

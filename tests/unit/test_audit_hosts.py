@@ -515,6 +515,31 @@ def test_locks_of_a_disabled_filter_are_audited():
     ) == ['isolation-off', 'trait-missing', 'no-host']
 
 
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'enable_isolated_aggregate_filtering': False},
+        {'request_filters': ['isolate_tenants']},
+    ],
+)
+def test_a_missing_trait_keeps_nobody_out_while_no_filter_locks(options):
+    off, missing = findings(
+        [WIN],
+        [make_compute_node('h1')],
+        conf=configuration(**options),
+    )
+    assert 'any server may land there' in off.consequence
+    [repair] = off.repairs
+    assert next(iter(options)) in repair.text
+    assert '--config-file' in repair.text
+    assert missing.consequence == (
+        'servers that require the trait do not find it; no enabled filter '
+        'keeps others out'
+    )
+    [missing] = findings([WIN], [make_compute_node('h1')])
+    assert missing.consequence.startswith('no server can land on it: ')
+
+
 def test_what_is_oversold_is_a_note_and_slots_are_not_in_it():
     slots = 'CUSTOM_RESERVATION_A'
     found = findings(

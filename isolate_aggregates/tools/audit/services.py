@@ -97,16 +97,23 @@ def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find locks that no enabled filter enforces."""
     off = filter_sets.unused_tags(cloud.filters, cloud.enabled, cloud.index)
     for unused in off:
-        yield _open(unused.aggregates, unused.why)
+        group, option = unused.switch
+        yield _open(
+            unused.aggregates,
+            unused.why,
+            f'set [{group}] {option} to true in nova.conf of nova-scheduler',
+        )
     if cloud.requiring and not cloud.isolating:
         yield _open(
             cloud.requiring.values(),
             f'[{ia_conf.GROUP}] request_filters names no filter that checks '
             'required traits',
+            f'add such a filter to [{ia_conf.GROUP}] request_filters in '
+            'nova.conf of nova-scheduler',
         )
 
 
-def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
+def _open(aggregates: Iterable[Aggregate], why: str, on: str) -> Finding:
     open_ = tuple(aggregates)
     return Finding(
         'isolation-off',
@@ -115,6 +122,14 @@ def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
         f'locked, but {why}',
         'any server may land there, if nova-scheduler has the same '
         'configuration',
+        (
+            Repair(
+                text=f'{on}, which keeps out all servers without the key; or, '
+                'if it has that already, give the audit its configuration '
+                'with --config-file',
+                is_tried=False,
+            ),
+        ),
         about=About.of(
             hosts=(host for a in open_ for host in a.hosts),
             aggregates=(a.name for a in open_),

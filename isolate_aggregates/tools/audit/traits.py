@@ -63,11 +63,21 @@ def _missing(
         f'aggregate {aggregate.name}',
         f'requires trait {trait}, which is missing in Placement on '
         f'{ranges.folded(names, None)}',
-        f'no server can land on {plural(len(names), "it", "them")}: servers '
-        'that require the trait do not find it, and all others are kept out',
+        _consequence(cloud, plural(len(names), 'it', 'them')),
         _give(aggregate, trait, without, by_sync),
         about=About.of(hosts=hosts, aggregates=[aggregate.name]),
     )
+
+
+def _consequence(cloud: AuditedCloud, hosts: str) -> str:
+    """Return what a missing trait does, which is for others if none locks."""
+    missed = 'servers that require the trait do not find'
+    if any(f.name in cloud.enabled for f in cloud.isolating):
+        return (
+            f'no server can land on {hosts}: {missed} it, and all others are '
+            'kept out'
+        )
+    return f'{missed} {hosts}; no enabled filter keeps others out'
 
 
 def _give(
