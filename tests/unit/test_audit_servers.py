@@ -476,3 +476,96 @@ def test_a_service_that_gets_no_servers_is_reported(state, kind, problem):
     [finding] = judged(None, services=known)
     assert (finding.kind, finding.subject) == (kind, 'host h2')
     assert finding.problem == problem
+
+
+# What Nova's host filters say.
+
+
+def dropped_from_h1(metadata, flavor=PLAIN, services=None, **options):
+    """Audit a server on a host that Nova's host filters drop."""
+    [name] = options['enabled_filters']
+    found = findings(
+        [make_aggregate('special', metadata, ['h1'])],
+        NODES,
+        [KEYED, flavor],
+        servers=servers(on('h1', flavor), images=[DEBIAN]),
+        conf=configuration(**options),
+        services=services,
+    )
+    return [
+        each.problem.replace(name, 'FILTER')
+        for each in found
+        if each.kind == 'server-misplaced'
+    ]
+
+
+@cases(
+    ('name', 'metadata', 'flavor', 'said'),
+    {
+        'projects': (
+            'AggregateMultiTenancyIsolation',
+            {'filter_tenant_id': 'other'},
+            PLAIN,
+            'reserved for the projects in filter_tenant_id; project demo is '
+            'not one of them',
+        ),
+        'flavors': (
+            'AggregateTypeAffinityFilter',
+            {'instance_type': 'win.small'},
+            PLAIN,
+            'in aggregates with instance_type=win.small, not m1.small',
+        ),
+        'metadata': (
+            'AggregateInstanceExtraSpecsFilter',
+            {'ssd': 'false'},
+            make_flavor(
+                'fast', {'aggregate_instance_extra_specs:ssd': 'true'}
+            ),
+            'in no aggregate with ssd=true',
+        ),
+    },
+)
+def test_a_server_whose_host_a_host_filter_drops(name, metadata, flavor, said):
+    assert dropped_from_h1(metadata, flavor, enabled_filters=[name]) == [
+        f'runs on host h1: FILTER of Nova drops the host: it is {said}'
+    ]
+    # It does not run.
+    assert not dropped_from_h1(metadata, flavor, enabled_filters=['RamFilter'])
+
+
+def test_a_host_filter_repeats_nothing_of_its_request_filter_of_a_server():
+    [problem] = dropped_from_h1(
+        {'filter_tenant_id': 'other'},
+        enabled_filters=['AggregateMultiTenancyIsolation'],
+        request_filters=['isolate_tenants'],
+    )
+    assert problem.startswith('runs on host h1: aggregate special: ')
+    assert 'FILTER' not in problem
+
+
+def test_a_server_on_an_isolated_host():
+    """Two hosts of the same aggregates differ."""
+    one = on('h1', PLAIN)
+    present = servers(
+        one, dataclasses.replace(one, id='2', host='h2'), images=[DEBIAN]
+    )
+    conf = configuration(
+        enabled_filters=['IsolatedHostsFilter'], isolated_hosts=['h2']
+    )
+    [found] = findings([], NODES, [PLAIN], servers=present, conf=conf)
+    assert (found.kind, found.about.servers) == ('server-misplaced', ('2',))
+
+
+def test_unknown_image_properties_open_no_host_that_a_host_filter_drops():
+    present = servers(server(host='h1', flavor=PLAIN))
+    theirs = make_aggregate('theirs', {'filter_tenant_id': 'other'}, ['h1'])
+    conf = configuration(enabled_filters=['AggregateMultiTenancyIsolation'])
+    found = findings([theirs], NODES, [PLAIN], servers=present, conf=conf)
+    assert 'server-misplaced' in [each.kind for each in found]
+
+
+def test_servers_stay_on_disabled_hosts():
+    services = (ComputeService('h1', is_enabled=False),)
+    assert not dropped_from_h1(
+        {}, services=services, enabled_filters=['ComputeFilter']
+    )

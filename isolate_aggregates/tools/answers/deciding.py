@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks the request filters: the only place in the tools that does."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 import contextlib
 import dataclasses
 import logging
@@ -15,8 +15,14 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.answers.requests import STRANGER, Requests
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.mirrored import compute_services
 from isolate_aggregates.tools.placement.group import ResourceRequest
-from isolate_aggregates.tools.request import Request, asking, resources
+from isolate_aggregates.tools.request import (
+    Request,
+    asking,
+    constraints,
+    resources,
+)
 
 
 def decided(
@@ -107,6 +113,24 @@ def asked(
     """
     decision = decided(request, index, pipeline)
     return Question(asking.every(decision, request), decision.destination)
+
+
+def objections(
+    destination: Destination, aggregates: Set[str], host: str
+) -> list[str]:
+    """Return why a server that runs on a host could not get it now.
+
+    Host filters of Nova are asked where the request filters allow the host, as
+    they mostly repeat what these say. That a compute service is down or
+    disabled says nothing about the servers that run there.
+
+    :param aggregates: The uuids of the aggregates of the host.
+    """
+    return destination.objections(aggregates) or [
+        f'{name} of Nova drops the host: it is {why}'
+        for name, objection in constraints.objections_by_filter(destination)
+        if name != compute_services.NAME and (why := objection(host))
+    ]
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools import errors, filter_keys, marks
 from isolate_aggregates.tools.advice import Repair, commands
-from isolate_aggregates.tools.answers.deciding import decided
+from isolate_aggregates.tools.answers.deciding import decided, objections
 from isolate_aggregates.tools.answers.requests import Likeness, bare
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
@@ -206,10 +206,10 @@ class _ServerCheck:
             yield _not_evaluated(server, destination)
             return
         aggregates = self.cloud.index.aggregates_of.get(host, frozenset())
-        reasons = self.reasons.get((key, aggregates))
+        reasons = self.reasons.get((key, host))
         if reasons is None:
-            reasons = destination.objections(aggregates)
-            self.reasons[key, aggregates] = reasons
+            reasons = objections(destination, aggregates, host)
+            self.reasons[key, host] = reasons
         if not reasons:
             unlicensed = self._unlicensed(server, host, flavor)
             if unlicensed:
@@ -222,7 +222,10 @@ class _ServerCheck:
             else:
                 yield from self._changed(server, host, flavor, aggregates)
             return
-        doubt = self._doubt(server, destination)
+        # Of what is unknown, host filters would only drop more.
+        doubt = destination.objections(aggregates) and self._doubt(
+            server, destination
+        )
         if doubt:
             problem = f'{"; ".join(reasons)}, unless {doubt}'
             yield _not_evaluated(server, problem)
@@ -332,7 +335,7 @@ class _ServerCheck:
             else ''
         )
         return [
-            *destination.objections(aggregates),
+            *objections(destination, aggregates, host),
             *([lacking] if lacking else []),
         ]
 

@@ -129,7 +129,16 @@ def add(
 
 def objections(destination: Destination) -> list[Objection]:
     """Return what each of Nova's host filters says of a host."""
-    return [one.objection for one in _of(destination, DropHosts)]
+    return [objection for _, objection in objections_by_filter(destination)]
+
+
+def objections_by_filter(
+    destination: Destination,
+) -> Iterator[tuple[str, Objection]]:
+    """Yield what each of Nova's host filters says of a host, with its name."""
+    for conclusion in destination.yielded:
+        if isinstance(conclusion.constraint, DropHosts):
+            yield conclusion.filter_name, conclusion.constraint.objection
 
 
 def dropped(destination: Destination, host: str) -> list[str]:
