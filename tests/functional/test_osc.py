@@ -553,10 +553,10 @@ def test_the_commands_of_repairs_are_those_of_the_client(openstack, run):
     campus = str(ROOT / 'examples/campus.yaml')
     arguments = ('audit', '--snapshot', campus, '-f', 'json')
     ours = run(*arguments).out
-    assert 'isolate-aggregates sync' in ours
-    assert 'isolate-aggregates lock create AGGREGATE' in ours
-    assert openstack('isolation', *arguments).out == ours.replace(
-        'isolate-aggregates sync', 'openstack isolation sync'
-    ).replace(
-        'isolate-aggregates lock create', 'openstack isolation lock create'
-    )
+    theirs = ours
+    for command in ('sync', 'lock create AGGREGATE', 'provider unset'):
+        assert f'isolate-aggregates {command}' in ours
+        theirs = theirs.replace(
+            f'isolate-aggregates {command}', f'openstack isolation {command}'
+        )
+    assert openstack('isolation', *arguments).out == theirs

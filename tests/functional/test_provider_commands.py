@@ -2,15 +2,17 @@
 """``provider set`` and ``provider unset`` on a real Placement."""
 
 import json
+import pathlib
 
 from cases import cases
 from live_example import ISOLATE
 import pytest
 
-from isolate_aggregates.tools.operate.sync import marks
+from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.placement import edits, generations
 
 TRAIT = 'CUSTOM_RACK'
+ROOT = pathlib.Path(__file__).parents[2]
 GROUP = '5e5fd1a8-3a21-4d6f-b0fd-6a9c7f25b1d4'
 OTHERS = {'COMPUTE_VOLUME_ATTACH', 'CUSTOM_OF_OTHERS'}
 OTHER_GROUP = '0b6b3e5e-7d3c-4f0e-8b8e-0f1f3f1b5a77'
@@ -157,3 +159,14 @@ def test_without_consent_nothing_changes(
         f'add trait {TRAIT} to provider {node["name"]}'
     ]
     assert state(live, node) == before
+
+
+@cases('action', {'set': 'set', 'unset': 'unset'})
+def test_a_cloud_file_shows_what_would_change(run, action):
+    trait = {'set': 'CUSTOM_NEW', 'unset': 'CUSTOM_LICENSED_WINDOWS'}[action]
+    result = run(
+        *('provider', action, 'win-1', '--trait', trait, '--snapshot'),
+        *(str(ROOT / 'examples/windows-licensing.yaml'), '-f', 'json'),
+    )
+    assert (result.code, result.err) == (3, '')
+    assert trait in json.loads(result.out)['changes'][-1]['change']

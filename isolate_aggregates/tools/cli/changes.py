@@ -38,6 +38,9 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
     cloud file the changes are only shown.
     """
 
+    # The options that need a live cloud.
+    live_options: tuple[str, ...] = ('yes',)
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
@@ -79,7 +82,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         :returns: 0, 1 if a change could not be made, or 3 if the changes were
             only shown.
         """
-        base.check_live(self._usage, parsed_args, 'yes', 'domain')
+        base.check_live(self._usage, parsed_args, *self.live_options)
         code = super().run(parsed_args)
         if self.reported.error:
             raise self.reported.error

@@ -11,6 +11,8 @@ from isolate_aggregates.tools.operate.plan import Plan
 
 
 class _KeyCommand(changes.ChangeCommand):
+    live_options = ('yes', 'domain')
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         what = parser.add_mutually_exclusive_group(required=True)

@@ -23,6 +23,8 @@ class LockAggregate(changes.ChangeCommand):
     With domains, the aggregate gets tags for them and their projects.
     """
 
+    live_options = ('yes', 'domain')
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_aggregate(parser)
@@ -113,6 +115,8 @@ class UnlockAggregate(changes.ChangeCommand):
     the hosts take no new servers. With hosts, only they lose the traits, and
     leave the aggregate.
     """
+
+    live_options = ('yes', 'domain')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
