@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All commands treat traits of child providers alike.
+"""All commands treat traits of child and sharing providers alike.
 
 Placement looks for a required trait on the providers that a candidate uses. So
-the host has the trait only for servers that request a GPU.
+the host has the trait only for servers that request a GPU, or shared storage.
 """
 
 import json
@@ -65,7 +65,7 @@ def run_json(run, write_cloud):
             'candidates': [host['name'] for host in hosts],
             'traits': (shown['traits'], shown['traits_below']),
             'problems': shown['problems'],
-            'sync': [c['Change'] for c in document('sync')['changes']],
+            'sync': [c['action'] for c in document('sync')['changes']],
             'audit': [f['kind'] for f in document('audit')['findings']],
         }
 
@@ -97,6 +97,62 @@ def test_a_trait_below_a_host_needs_its_resources(run_json):
         'sync': [],
         'audit': ['trait-out-of-reach', 'no-host'],
     }
+
+
+# A provider of storage, for hosts in the same aggregate of Placement.
+SHARED = """
+    settings:
+      scheduler: {enable_isolated_aggregate_filtering: true}
+    placement_aggregates:
+    - {name: storage}
+    aggregates:
+    - name: gpus
+      metadata: {trait:CUSTOM_GPU: required}
+      hosts: [gpu-1]
+    providers:
+    - name: gpu-1
+      inventories: {VCPU: 16, MEMORY_MB: 65536}
+      aggregates: [storage]
+    - name: nfs
+      host: null
+      inventories: {DISK_GB: 1000}
+      traits: [CUSTOM_GPU, MISC_SHARES_VIA_AGGREGATE]
+      aggregates: [storage]
+    flavors:
+    - name: gpu
+      vcpus: 1
+      ram: 1024
+      disk: 10
+      extra_specs: {trait:CUSTOM_GPU: required}
+"""
+
+
+def test_a_trait_of_shared_storage_is_found_with_its_resources(run_json):
+    assert run_json(SHARED) == {
+        'candidates': ['gpu-1'],
+        'traits': ([], {}),
+        'problems': [],
+        'sync': [],
+        'audit': [],
+    }
+
+
+def test_a_trait_of_shared_storage_needs_its_resources(run_json):
+    document = run_json(SHARED.replace('disk: 10', 'disk: 0'))
+    [problem] = document['problems']
+    assert problem.startswith('host gpu-1 has CUSTOM_GPU on provider nfs, ')
+    assert (document['candidates'], document['sync']) == ([], [])
+    assert document['audit'] == ['trait-out-of-reach', 'no-host']
+
+
+def test_storage_that_others_share_gives_a_host_no_trait(run_json):
+    """No aggregate is common to both."""
+    document = run_json(
+        SHARED.replace('aggregates: [storage]', 'aggregates: []', 1)
+    )
+    assert document['candidates'] == []
+    assert document['sync'] == ['add trait']
+    assert 'trait-missing' in document['audit']
 
 
 def test_show_marks_traits_that_sync_added(run, write_cloud):

@@ -33,6 +33,7 @@ from isolate_aggregates.tools.operate.sync.snapshot import read
 from isolate_aggregates.tools.placement.provider import (
     Provider,
     below,
+    helpers,
     nodes_by_host,
 )
 from isolate_aggregates.tools.reservation_review import Review
@@ -86,7 +87,9 @@ class AuditedCloud(Survey):
             traits=None if traits is None else traits | snapshot.all_traits,
         )
         if snapshot.providers is self.snapshot.providers:
-            vars(changed).update(nodes=self.nodes, _below=self._below)
+            vars(changed).update(
+                nodes=self.nodes, _below=self._below, _helpers=self._helpers
+            )
         return changed
 
     @property
@@ -212,6 +215,10 @@ class AuditedCloud(Survey):
         return below(self.snapshot.providers)
 
     @lazy_property
+    def _helpers(self) -> Mapping[str, tuple[Provider, ...]]:
+        return helpers(self.snapshot.providers)
+
+    @lazy_property
     def requiring(self) -> Mapping[str, Aggregate]:
         """The aggregates that require a trait, by uuid."""
         return {
@@ -246,3 +253,10 @@ class AuditedCloud(Survey):
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
         """Return all providers of the tree of a compute node."""
         return node, *self._below.get(node.uuid, ())
+
+    def serving(self, node: Provider) -> tuple[Provider, ...]:
+        """Return all providers that servers on a compute node may use.
+
+        Beside its tree, these are the providers that share with it.
+        """
+        return node, *self._helpers.get(node.uuid, ())

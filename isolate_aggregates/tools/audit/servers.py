@@ -347,7 +347,7 @@ class _ServerCheck:
         own = (
             provider.traits - self._left(host, provider.traits)
             for node in self.cloud.nodes.get(host, ())
-            for provider in self.cloud.tree_of(node)
+            for provider in self.cloud.serving(node)
         )
         return self._shared.union(*own)
 

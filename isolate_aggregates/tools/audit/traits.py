@@ -231,4 +231,4 @@ def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
 def _holders(
     cloud: AuditedCloud, node: Provider, trait: str
 ) -> tuple[Provider, ...]:
-    return tuple(p for p in cloud.tree_of(node) if trait in p.traits)
+    return tuple(p for p in cloud.serving(node) if trait in p.traits)

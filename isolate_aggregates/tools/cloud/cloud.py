@@ -109,7 +109,7 @@ class Cloud(Protocol):
         """Return all traits in Placement."""
 
     def holders_below(self, traits: Iterable[str]) -> Below:
-        """Return the child providers that have the given traits."""
+        """Return the child and sharing providers that have some traits."""
 
     def survey(
         self, servers: bool = False, track: Track = untracked

@@ -28,6 +28,7 @@ from isolate_aggregates.tools.locks.overview import (
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.placement.provider import (
     Provider,
+    helpers,
     nodes_by_host,
     trees,
 )
@@ -152,6 +153,10 @@ class Details:
     def _trees(self) -> dict[str, list[Provider]]:
         return trees(self._cloud.snapshot.providers)
 
+    @lazy_property
+    def _helpers(self) -> Mapping[str, tuple[Provider, ...]]:
+        return helpers(self._cloud.snapshot.providers)
+
     def _lock(self, name: str) -> Lock | None:
         for lock in self._locks:
             if name in (lock.name, lock.name.removeprefix(lock.family)):
@@ -262,7 +267,8 @@ class Details:
     ) -> Iterator[str]:
         """Yield why the locks of an aggregate do not work on a host.
 
-        As in Placement, a host has a trait if any provider of its tree has it.
+        As in Placement, a host has a trait if any provider of its tree has it,
+        or one that shares with it.
         """
         if aggregate.uuid not in node.aggregates:
             consequence = (
@@ -276,7 +282,8 @@ class Details:
             )
         missing_traits = []
         for trait in sorted(tags.required_traits(aggregate)):
-            holders = [p for p in self._trees[node.uuid] if trait in p.traits]
+            serving = node, *self._helpers.get(node.uuid, ())
+            holders = [p for p in serving if trait in p.traits]
             if not holders:
                 missing_traits.append(trait)
             elif node not in holders:

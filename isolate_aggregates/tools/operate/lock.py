@@ -60,7 +60,11 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         else []
         for trait in unique
     }
-    lacking = {trait: _lacking(nodes, holders[trait]) for trait in unique}
+    below = cloud.holders_below(existing.intersection(unique))
+    lacking = {
+        trait: _lacking(nodes, trait, holders[trait], below)
+        for trait in unique
+    }
     tag = tuple(_tag(cloud, aggregate, unique))
     steps = (
         *_create(cloud, lacking, existing),
@@ -68,7 +72,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         *tag,
         *add_traits(cloud, lacking),
     )
-    notes = (*_notes(aggregate, tag), *_below(nodes, holders))
+    notes = (*_notes(aggregate, tag), *_below(nodes, holders, below))
     return Plan(steps, unique, notes, problems, aggregate)
 
 
@@ -76,34 +80,40 @@ _Entries = Sequence[Mapping[str, str | None]]
 
 
 def _lacking(
-    nodes: tuple[ComputeNode, ...], holders: _Entries
+    nodes: tuple[ComputeNode, ...],
+    trait: str,
+    holders: _Entries,
+    below: edits.Below,
 ) -> list[ComputeNode]:
-    """Return the nodes whose trees do not have a trait.
+    """Return the nodes that neither have a trait nor a helper with it.
 
-    If a child provider has it, for example a GPU, the node does not get it:
-    servers that do not use that provider must stay excluded.
+    If a child provider has it, for example a GPU, or storage that they share,
+    the node does not get it: servers that do not use that provider must stay
+    excluded.
     """
-    roots = {provider['root_provider_uuid'] for provider in holders}
-    return [node for node in nodes if node.uuid not in roots]
+    itself = {provider['uuid'] for provider in holders}
+    return [
+        node
+        for node in nodes
+        if node.uuid not in itself and trait not in below.get(node.uuid, {})
+    ]
 
 
 def _below(
-    nodes: tuple[ComputeNode, ...], holders: Mapping[str, _Entries]
+    nodes: tuple[ComputeNode, ...],
+    holders: Mapping[str, _Entries],
+    below: edits.Below,
 ) -> Iterator[str]:
-    """Yield notes about child providers that have a trait already."""
+    """Yield notes about other providers that have a trait already."""
     for trait, owners in holders.items():
         itself = {provider['uuid'] for provider in owners}
         for node in nodes:
-            below = [
-                str(provider['name'])
-                for provider in owners
-                if provider['root_provider_uuid'] == node.uuid
-            ]
-            if below and node.uuid not in itself:
+            names_below = below.get(node.uuid, {}).get(trait, ())
+            if names_below and node.uuid not in itself:
                 yield (
                     f'{hosts.node_label(node)} has {trait} on '
-                    f'{text.named("provider", below)}; servers find it there '
-                    'if they request resources of that provider'
+                    f'{text.named("provider", names_below)}; servers find it '
+                    'there if they request resources of that provider'
                 )
 
 

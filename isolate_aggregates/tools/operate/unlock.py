@@ -210,12 +210,14 @@ def _holders(
             return []
         return cloud.placement.resource_providers(required=[trait])
 
+    below = cloud.holders_below(existing.intersection(traits))
     holders = {}
     for trait in traits:
         owners, mark = listed(trait), marks.of_trait(trait)
         holders[trait] = _Holders(
             frozenset(owner['uuid'] for owner in owners),
-            frozenset(owner['root_provider_uuid'] for owner in owners),
+            frozenset(owner['root_provider_uuid'] for owner in owners)
+            | {root for root, some in below.items() if trait in some},
             frozenset(owner['uuid'] for owner in listed(mark)),
             mark in existing,
         )

@@ -32,7 +32,8 @@ _LONGEST_PAUSE = 0.5  # seconds
 # Parallel requests: enough to hide latency, without overloading Placement.
 PARALLEL = 8
 
-# The names of child providers that have a trait, by root uuid and trait.
+# The names of the child providers, and of the providers that share with the
+# tree, that have a trait: by root uuid and trait.
 Below = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 Edit = Callable[[frozenset[str]], frozenset[str]]
@@ -77,9 +78,24 @@ def known_traits(placement: PlacementClient) -> frozenset[str]:
 
 
 def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
-    """Return the child providers that have the given traits."""
+    """Return the child and sharing providers that have some traits."""
     names = sorted(traits)
     below: dict[str, dict[str, tuple[str, ...]]] = {}
+
+    def note(root: str, trait: str, provider: Mapping[str, str]) -> None:
+        by_trait = below.setdefault(root, {})
+        by_trait[trait] = (*by_trait.get(trait, ()), provider['name'])
+
+    sharing = {
+        provider['uuid']
+        for provider in (
+            placement.resource_providers(
+                required=[os_traits.MISC_SHARES_VIA_AGGREGATE]
+            )
+            if names
+            else ()
+        )
+    }
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
         holders = pool.map(
             lambda trait: placement.resource_providers(required=[trait]), names
@@ -87,14 +103,23 @@ def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
         for trait, providers in zip(names, holders, strict=True):
             for provider in providers:
                 if provider['parent_provider_uuid']:
-                    by_trait = below.setdefault(
-                        provider['root_provider_uuid'], {}
-                    )
-                    by_trait[trait] = (
-                        *by_trait.get(trait, ()),
-                        provider['name'],
-                    )
+                    note(provider['root_provider_uuid'], trait, provider)
+                if provider['uuid'] in sharing:
+                    for root in _served_by(placement, provider):
+                        note(root, trait, provider)
     return below
+
+
+def _served_by(
+    placement: PlacementClient, provider: Mapping[str, str]
+) -> list[str]:
+    """Return the roots of the other trees that a provider shares with."""
+    aggregates = placement.aggregates(provider['uuid'])
+    if not aggregates:
+        return []
+    members = placement.resource_providers(member_of=aggregates)
+    roots = {member['root_provider_uuid'] for member in members}
+    return sorted(roots - {provider['root_provider_uuid']})
 
 
 def create_trait(placement: PlacementClient, trait: str) -> None:

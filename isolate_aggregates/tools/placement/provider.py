@@ -110,3 +110,35 @@ def below(providers: Iterable[Provider]) -> dict[str, tuple[Provider, ...]]:
             roots[provider.uuid] = root
             by_root.setdefault(root, []).append(provider)
     return {root: tuple(some) for root, some in by_root.items()}
+
+
+def helpers(providers: Iterable[Provider]) -> dict[str, tuple[Provider, ...]]:
+    """Return the providers that servers on a root may use besides it.
+
+    These are the providers below it, and those of other trees that share with
+    a provider of its tree, by its uuid. Roots without any are left out.
+
+    :param providers: The providers; parents before children.
+    """
+    providers = tuple(providers)
+    by_root = dict(below(providers))
+    sharing = [each for each in providers if each.is_sharing]
+    if not sharing:
+        return by_root
+    root_of: dict[str, str] = {}
+    members: dict[str, dict[str, None]] = {}
+    for each in providers:
+        root = root_of.get(each.parent or '', each.uuid)
+        root_of[each.uuid] = root
+        for aggregate in each.aggregates:
+            members.setdefault(aggregate, {})[root] = None
+    for each in sharing:
+        served = dict.fromkeys(
+            root
+            for aggregate in sorted(each.aggregates)
+            for root in members[aggregate]
+            if root != root_of[each.uuid]
+        )
+        for root in served:
+            by_root[root] = (*by_root.get(root, ()), each)
+    return by_root

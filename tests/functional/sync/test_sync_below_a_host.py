@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sync, lock and unlock where a provider below a host has the trait."""
 
+import os_traits
 import pytest
 from sync_world import LICENSED, uuid
 
@@ -46,6 +47,30 @@ def test_sync_adds_no_trait_that_a_provider_below_the_host_has(world, tagged):
     assert world.todo() == []
 
 
+def test_sync_adds_no_trait_that_shared_storage_has(world):
+    storage = uuid(9, 'storage')
+    world.direct.send('PUT', f'/traits/{LICENSED}')
+    body = {'uuid': uuid(1, 'nfs'), 'name': 'nfs'}
+    world.direct.send('POST', '/resource_providers', body)
+    shares = os_traits.MISC_SHARES_VIA_AGGREGATE
+    world.put('nfs', traits=[LICENSED, shares], aggregates=[storage])
+    assert world.sync().is_complete
+    # They have no aggregate in common.
+    assert LICENSED in world.of('h1', 'traits')
+    members = [*world.of('h1', 'aggregates'), storage]
+    world.put('h1', aggregates=members)
+    assert read(world.cloud).below == {uuid(1, 'h1'): {LICENSED: ('nfs',)}}
+    [change] = world.sync(parts=[plans.Part.TRAITS]).changes
+    assert change.why == 'sync added it, and provider nfs has it'
+    assert LICENSED not in world.of('h1', 'traits')
+    plan = lock.plan(world.cloud, 'gpus', [LICENSED])
+    assert not [step for step in plan.steps if 'add trait' in step.what]
+    assert 'h1 has CUSTOM_LICENSED on provider nfs; servers' in plan.notes[-1]
+    world.require('others', ['h1'], LICENSED)
+    plan = unlock.plan(world.cloud, 'gpus', [LICENSED], again=True)
+    assert not [step for step in plan.steps if 'add trait' in step.what]
+
+
 def test_sync_removes_a_trait_that_a_provider_below_now_has(world):
     world.sync()
     assert world.of('h1', 'traits') == {LICENSED, MARK}
@@ -54,7 +79,7 @@ def test_sync_removes_a_trait_that_a_provider_below_now_has(world):
     assert (change.action, change.subject, change.why) == (
         'remove trait',
         LICENSED,
-        'sync added it, and child provider card has it',
+        'sync added it, and provider card has it',
     )
     assert world.of('h1', 'traits') == set()
 

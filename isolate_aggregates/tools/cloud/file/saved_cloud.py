@@ -14,7 +14,7 @@ from isolate_aggregates.tools.compute.servers import Port
 from isolate_aggregates.tools.domains import Projects
 from isolate_aggregates.tools.placement.client import PlacementClient
 from isolate_aggregates.tools.placement.edits import Below
-from isolate_aggregates.tools.placement.provider import Provider, below
+from isolate_aggregates.tools.placement.provider import Provider, helpers
 from isolate_aggregates.tools.request import ResourceGroup
 
 
@@ -69,10 +69,10 @@ class SnapshotCloud:
         return self.snapshot.all_traits
 
     def holders_below(self, traits: Iterable[str]) -> Below:
-        """Return the child providers that have the given traits."""
+        """Return the child and sharing providers that have some traits."""
         names = frozenset(traits)
         holders: dict[str, dict[str, tuple[str, ...]]] = {}
-        for root, some in below(self.snapshot.providers).items():
+        for root, some in helpers(self.snapshot.providers).items():
             for provider in some:
                 for trait in names & provider.traits:
                     of_root = holders.setdefault(root, {})

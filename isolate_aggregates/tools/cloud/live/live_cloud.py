@@ -156,7 +156,7 @@ class LiveCloud:
         return edits.known_traits(self.placement)
 
     def holders_below(self, traits: Iterable[str]) -> edits.Below:
-        """Return the child providers that have the given traits."""
+        """Return the child and sharing providers that have some traits."""
         return edits.holders_below(self.placement, traits)
 
     def survey(

@@ -303,8 +303,9 @@ class _Planner:
     ) -> dict[str, tuple[Aggregate, ...]]:
         """Return the traits that a compute node itself must have.
 
-        Traits of its child providers are left out: on the node, they would
-        admit servers that do not use that provider.
+        Traits of its child providers, and of those that share with it, are
+        left out: on the node, they would admit servers that do not use that
+        provider.
         """
         causes: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates:

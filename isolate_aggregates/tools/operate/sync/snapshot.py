@@ -23,9 +23,9 @@ class SyncSnapshot:
     :param problems: Inconsistencies, one sentence each.
     :param others: The other root providers that are members of aggregates, for
         example sharing providers.
-    :param below: The child providers of compute nodes with a trait that an
-        aggregate requires. Servers that use such a provider meet the
-        requirement.
+    :param below: The child providers of compute nodes, and the providers that
+        share with them, with a trait that an aggregate requires. Servers that
+        use such a provider meet the requirement.
     :param domains: The projects of domains of aggregates, by id of the
         domain; None if a domain does not exist. Unknown ones are missing.
     :param unread: Why the domains could not be read; empty if they were.

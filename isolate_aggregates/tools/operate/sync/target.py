@@ -122,7 +122,8 @@ class Target:
         that Nova does not list, as its cell is down.
     :param is_sharing: Whether it shares its resources by aggregates.
     :param aggregates: The uuids of the host aggregates of its host.
-    :param below: The names of its child providers that have a trait, by trait.
+    :param below: The names of the child providers, and of the providers that
+        share with it, that have a trait; by trait.
     """
 
     provider: str
@@ -211,7 +212,7 @@ class Target:
         if trait in self.below:
             below = self.below[trait]
             verb = plural(len(below), 'has', 'have')
-            return f'{named("child provider", below)} {verb} it'
+            return f'{named("provider", below)} {verb} it'
         return 'no aggregate of the host requires it any longer'
 
     def aggregate_changes(
