@@ -17,7 +17,7 @@ import requests
 
 from isolate_aggregates import exception, web_servers
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates.rest import errors, paging
+from isolate_aggregates.rest import errors, paging, retry_after
 from isolate_aggregates.text import public_url, short
 
 # The statuses with which web servers, or proxies like HAProxy (400), reject
@@ -58,6 +58,7 @@ class Service:
     ) -> None:
         self.name = name
         self._options = options
+        retry_after.limit(client.session)
         self._client = client
         self._retries = RETRIES if retries is None else retries
         #: The length in bytes of path and query above which a failure may be

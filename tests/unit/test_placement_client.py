@@ -2,14 +2,18 @@
 """The Placement client: requests, and parsing of responses."""
 
 import copy
+import time
 
 from cases import cases
 from http_fakes import PLACEMENT, client
+from keystoneauth1 import adapter, token_endpoint
+from keystoneauth1 import session as ks_session
 import pytest
 import requests
 import requests_mock
 
 from isolate_aggregates import exception
+from isolate_aggregates.rest.client import Service
 from isolate_aggregates.tools.placement.client import (
     AllocationCandidates,
     PlacementClient,
@@ -246,6 +250,42 @@ def test_lasting_failures_are_reported_after_three_retries(
     error = refused(placement)
     assert str(error) == f'Placement at http://placement.test {said}'
     assert http.call_count == calls
+
+
+@pytest.mark.parametrize(
+    ('asked', 'waited'),
+    [('0', 0), ('3', 3), ('10', 10), ('3600', 10), ('-1', 10)],
+)
+def test_a_service_cannot_make_its_callers_wait_for_long(
+    http, monkeypatch, caplog, asked, waited
+):
+    waits = []
+    monkeypatch.setattr(time, 'sleep', waits.append)
+    session = ks_session.Session(
+        token_endpoint.Token(PLACEMENT, 'token'), timeout=1
+    )
+    maintenance = {**BUSY, 'headers': {'Retry-After': asked}}
+    http.get(f'{PLACEMENT}/traits', [maintenance, FINE])
+    # Each client limits it anew, once.
+    for _ in range(2):
+        found = Service(
+            'Placement', adapter.Adapter(session, service_type='placement')
+        )
+    found.get('/traits')
+    assert waits == [waited]
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith('isolate_aggregates')
+    ]
+    assert told == (
+        []
+        if asked == str(waited)
+        else [
+            f'placement.test answered 503 and asks to wait {asked} s, longer '
+            'than the 10 s after which it is asked again.'
+        ]
+    )
 
 
 # A Placement that is too old
