@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
+import uuid
 
 from isolate_aggregates import exception
 
@@ -44,6 +45,14 @@ class Feature:
 # candidates can combine several providers of a tree.
 NESTED = Feature(29, 'reading nested resource providers', 'Rocky')
 FORBIDDEN_AGGREGATES = Feature(32, 'forbidding aggregates', 'Train')
+
+
+# uWSGI drops queries between two lengths, and Placement then lists everything.
+# With its default buffer of 4,096 bytes, which holds the query twice and the
+# headers, the shorter length is about 1,900 bytes.
+_MAY_BE_LOST = 1000
+# What is added to such a query to find that out.
+ARRIVAL_LENGTH = len('&name=') + 36
 
 
 class PlacementReader:
@@ -94,9 +103,33 @@ class PlacementReader:
             params.append(('member_of', f'!in:{",".join(uuids)}'))
             feature = FORBIDDEN_AGGREGATES
         path = '/resource_providers'
-        if params:
-            path += f'?{parse.urlencode(params)}'
-        return self.read(path, _providers, feature)
+        if not params:
+            return self.read(path, _providers, feature)
+        query = parse.urlencode(params)
+        found = self.read(f'{path}?{query}', _providers, feature)
+        if found and len(query) > _MAY_BE_LOST:
+            self._check_arrival(query, feature)
+        return found
+
+    def _check_arrival(self, query: str, feature: Feature) -> None:
+        """Raise if the web server drops a query, and all providers are listed.
+
+        It is asked for a name that no provider has, too. What is lost of a
+        longer query is not known to have arrived with a shorter one.
+
+        :raises QueryTooLong: if all providers are listed.
+        """
+        more = f'&name={uuid.uuid4()}'
+        assert len(more) == ARRIVAL_LENGTH
+        if self.read(
+            f'/resource_providers?{query}{more}', _providers, feature
+        ):
+            raise exception.QueryTooLong(
+                'Placement',
+                self._service.endpoint,
+                'answered as if nothing was asked for',
+                len(query),
+            )
 
     def aggregates(self, provider: str) -> frozenset[str]:
         """Return the uuids of the aggregates of a resource provider."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import itertools
 
 from isolate_aggregates import query_limit
-from isolate_aggregates.placement import PlacementReader
+from isolate_aggregates.placement import ARRIVAL_LENGTH, PlacementReader
 from isolate_aggregates.query_limit import Replacement
 
 # To read the aggregates of so many providers costs Placement as much as one
@@ -75,9 +75,11 @@ def parts(
     """Yield parts of the aggregates that fit into a query.
 
     :param rollups: How many aggregates the query forbids.
-    :param rest: The length of its other parameters in bytes.
+    :param rest: The length of its other parameters in bytes, without what is
+        added to see that it arrives.
     """
     room = limit - query_limit.forbidden_length(rollups) - rest
+    room -= ARRIVAL_LENGTH
     most = max(1, query_limit.most_aggregates(room))
     remaining = iter(sorted(aggregates))
     while some := list(itertools.islice(remaining, most)):

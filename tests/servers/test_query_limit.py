@@ -154,6 +154,49 @@ def test_the_error_says_that_the_query_is_too_long(way, found):
         assert said(2600) == 'did not receive the query'
 
 
+def test_a_listing_is_complete_or_an_error(way):
+    """uWSGI drops queries between two lengths; all providers are listed then.
+
+    Whoever takes these for the members of the aggregates that were asked for
+    lets a server onto each of their hosts.
+    """
+    placement = way[0]
+    auth = token_endpoint.Token(placement.url, TOKEN)
+    client = PlacementClient(
+        adapter.Adapter(session.Session(auth), service_type='placement'),
+        retries=0,
+    )
+    made = requests.post(
+        f'{placement.url}/resource_providers',
+        json={'name': str(uuid.uuid4())},
+        headers={
+            'OpenStack-API-Version': 'placement 1.36',
+            'X-Auth-Token': TOKEN,
+        },
+        timeout=60,
+    )
+    assert made.ok
+    lengths = {}
+    for number in (1, 20, 45, *range(48, 100, 4)):
+        uuids = [str(uuid.UUID(int=one)) for one in range(number)]
+        try:
+            lengths[number] = client.resource_providers(member_of=uuids)
+        except exception.ServiceError as exc:
+            lengths[number] = exc
+    answers = [one for one in lengths.values() if isinstance(one, list)]
+    # No provider is in any of these aggregates.
+    assert answers
+    assert all(one == [] for one in answers)
+    if placement.server is UWSGI:
+        dropped = [
+            one
+            for one in lengths.values()
+            if isinstance(one, exception.QueryTooLong)
+            and one.happened == 'answered as if nothing was asked for'
+        ]
+        assert dropped
+
+
 def test_a_query_that_placement_calls_invalid_is_not_too_long(way, found):
     placement = way[0]
     auth = token_endpoint.Token(placement.url, TOKEN)
