@@ -44,4 +44,28 @@ def load(
         on_missing_entrypoints_callback=missing,
         on_load_failure_callback=broken,
     )
+    for name in names:
+        values = {
+            entry_point.value
+            for entry_point in manager.list_entry_points()
+            if entry_point.name == name
+        }
+        # stevedore chooses one, which may be another one after each
+        # installation. The same distribution may be found in several places.
+        if len(values) > 1:
+            raise error(
+                name,
+                'is provided more than once, by '
+                f'{", ".join(sorted(_owners(namespace, name)))}; uninstall '
+                'all but one of these distributions.',
+            )
     return {ext.name: ext.plugin for ext in manager}
+
+
+def _owners(namespace: str, name: str) -> set[str]:
+    """Return the distributions that provide a plugin, with what it is."""
+    return {
+        f'{entry_point.dist.name if entry_point.dist else "unknown"} '
+        f'({entry_point.value})'
+        for entry_point in metadata.entry_points(group=namespace, name=name)
+    }

@@ -103,7 +103,7 @@ class LoadedFilter:
         try:
             locks = self.request_filter.locks(aggregates)
             return None if locks is None else tuple(locks)
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             raise exception.FilterError(
                 self.name,
                 f'failed to return its locks, with {self._described(exc)}.',
@@ -121,14 +121,16 @@ class LoadedFilter:
                 destination.add(constraint, self.name)
         except exception.IsolateAggregatesError:
             raise
-        except Exception as exc:
+        # A filter that calls sys.exit() would end the thread of the request,
+        # and its server would wait forever.
+        except (Exception, SystemExit) as exc:
             raise exception.FilterError(
                 self.name,
                 f'failed with {self._described(exc)}; the request cannot be '
                 'evaluated without it.',
             ) from exc
 
-    def _described(self, error: Exception) -> str:
+    def _described(self, error: BaseException) -> str:
         """Return an error of the filter with its place in the filter's file.
 
         The place is missing if the filter yielded something that is not a

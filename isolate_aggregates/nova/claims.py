@@ -40,6 +40,12 @@ _CLAIM = report.SchedulerReportClient.claim_resources
 # a random time, at most this number of seconds, doubled for each further try.
 _TRIES = 6
 _WAIT = 0.2
+# All claims of a request together wait no longer than this number of seconds:
+# the conductor waits a minute for nova-scheduler, which tries host by host.
+_LONGEST = 15.0
+# The attribute of the context of a request with the end of that time. Nova
+# sends only its own.
+_UNTIL = '_isolate_aggregates_claims_until'
 
 # What Nova's client raises if it gets no answer, or not the one it expects.
 _FAILURES = (
@@ -114,8 +120,23 @@ def _checked(
             {'consumer': consumer_uuid, 'oversold': '; '.join(oversold)},
         )
         _withdraw(client, context, consumer_uuid, former)
-        time.sleep(random.uniform(0, _WAIT * 2**number))  # noqa: S311
+        wait = random.uniform(0, _WAIT * 2**number)  # noqa: S311
+        if number + 1 == _TRIES or wait > _time_left(context):
+            break
+        time.sleep(wait)
     return False
+
+
+def _time_left(context: nova_context.RequestContext) -> float:
+    """Return for how many seconds the claims of a request may still wait.
+
+    Without any, each other host is tried once.
+    """
+    until = getattr(context, _UNTIL, None)
+    if until is None:
+        until = time.monotonic() + _LONGEST
+        setattr(context, _UNTIL, until)
+    return float(until) - time.monotonic()
 
 
 def _takes_slots(alloc_request: Mapping[str, Any]) -> bool:

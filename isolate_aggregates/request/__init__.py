@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests: flavor, image, project, scheduler hints and requested host."""
 
+from isolate_aggregates.request.placed import Placed
 from isolate_aggregates.request.properties import DeclaredProperties
 from isolate_aggregates.request.spec import (
     ComputeHost,
@@ -14,5 +15,6 @@ __all__ = [
     'DeclaredProperties',
     'Flavor',
     'Image',
+    'Placed',
     'RequestSpec',
 ]

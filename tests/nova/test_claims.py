@@ -107,9 +107,22 @@ class Cloud:
 
         self.watched.after = shrink
 
-    def claim(self, server, host, **resources):
+    def oversell_always(self, *hosts):
+        """Let hosts be oversold after each claim, and free after each end."""
+        self.oversell(*hosts)
+        delete = self.watched.delete
+
+        def then_free(url, **kwargs):
+            answer = delete(url, **kwargs)
+            for host in hosts:
+                self.resize(host, reserved=0)
+            return answer
+
+        self.watched.delete = then_free
+
+    def claim(self, server, host, context=None, **resources):
         return self._client.claim_resources(
-            nova_context.get_admin_context(),
+            context or nova_context.get_admin_context(),
             server,
             {'allocations': {host: {'resources': resources or {SLOT: 1}}}},
             'project',
@@ -170,6 +183,44 @@ def test_a_host_that_is_oversold_once_is_tried_again(cloud, server):
     cloud.watched.after = once
     assert cloud.claim(server, host)
     assert cloud.hosts_of(server) == {host}
+
+
+def test_the_last_try_is_not_waited_for(cloud, server, monkeypatch):
+    waits = []
+
+    class Clock:
+        monotonic = staticmethod(lambda: 0.0)
+        sleep = staticmethod(waits.append)
+
+    monkeypatch.setattr(claims, 'time', Clock)
+    host = cloud.host()
+    cloud.oversell_always(host)
+    assert cloud.claim(server, host) is False
+    assert len(waits) == claims._TRIES - 1
+
+
+def test_many_oversold_hosts_do_not_use_up_the_time_of_the_conductor(
+    cloud, server, monkeypatch
+):
+    """Nova's conductor waits a minute for all hosts of a request."""
+    now = [0.0]
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+
+        @staticmethod
+        def sleep(seconds):
+            now[0] += seconds
+
+    monkeypatch.setattr(claims, 'time', Clock)
+    monkeypatch.setattr(claims, '_WAIT', 0.2)
+    monkeypatch.setattr(claims.random, 'uniform', lambda low, high: high)
+    hosts = [cloud.host() for _ in range(10)]
+    cloud.oversell_always(*hosts)
+    context = nova_context.get_admin_context()
+    for host in hosts:
+        assert cloud.claim(server, host, context=context) is False
+    assert claims._LONGEST / 2 < now[0] <= claims._LONGEST
 
 
 def test_an_evacuated_server_gets_its_allocations_back(cloud, server):

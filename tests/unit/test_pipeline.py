@@ -2,11 +2,13 @@
 """Loading the request filters, and running them."""
 
 import pathlib
+import sys
 import time
 
 from function_filter import FunctionFilter
 from oslo_config import cfg
 import pytest
+from stevedore import ExtensionManager
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
@@ -65,7 +67,12 @@ def yields_nonsense(request, aggregates):
     yield 'aggregate A'
 
 
-@pytest.mark.parametrize('broken', [raises, yields_nonsense])
+@FunctionFilter
+def exits(request, aggregates):
+    sys.exit('there is no license server')
+
+
+@pytest.mark.parametrize('broken', [raises, yields_nonsense, exits])
 def test_a_filter_that_breaks_refuses_the_request(broken):
     runner = pipeline.Pipeline({'mine': broken})
     with pytest.raises(exception.FilterError, match=r'^Request filter mine '):
@@ -351,6 +358,41 @@ def test_filters_of_other_packages_are_listed_by_their_names(
     assert rows == [
         (name, f'other 1.0, other:{name}') for name in ('a1', 'a2', 'z0', 'z1')
     ]
+
+
+@pytest.mark.parametrize(
+    'value', ['other:Filter', 'isolate_aggregates.filters:RequestFilter']
+)
+def test_a_filter_that_two_distributions_provide_is_refused(
+    conf, tmp_path, monkeypatch, value
+):
+    """One of them would be chosen in silence, and may lock nothing."""
+    own = 'isolate_aggregates.filters.isolate_aggregates:IsolateAggregates'
+
+    def install(name, target):
+        folder = tmp_path / name
+        info = folder / f'{name}-1.0.dist-info'
+        info.mkdir(parents=True)
+        (folder / 'other.py').write_text('class Filter: pass\n', 'utf-8')
+        (info / 'METADATA').write_text(f'Name: {name}\nVersion: 1\n', 'utf-8')
+        (info / 'entry_points.txt').write_text(
+            f'[{loading.NAMESPACE}]\nisolate_aggregates = {target}\n', 'utf-8'
+        )
+        monkeypatch.syspath_prepend(folder)
+        # In one process, stevedore looks only once.
+        monkeypatch.setattr(ExtensionManager, 'ENTRY_POINT_CACHE', {})
+
+    # The same filter twice is no conflict.
+    install('copy', own)
+    assert loading.load(conf)
+    install('other', value)
+    with pytest.raises(exception.FilterError) as caught:
+        loading.load(conf)
+    said = str(caught.value)
+    assert said.startswith(
+        'Request filter isolate_aggregates is provided more than once, by '
+    )
+    assert f'other ({value})' in said
 
 
 def test_enabled_filters_are_numbered(conf):
