@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which traits can lock an aggregate."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import os_traits
 
@@ -42,3 +42,36 @@ def why_not_put(trait: str, existing: Collection[str]) -> str | None:
             'must start with CUSTOM_'
         )
     return None
+
+
+# What a trait that another program keeps ends with, and its opposite.
+_OPPOSITES = {
+    one: other
+    for pair in (
+        ('_TRUE', '_FALSE'),
+        ('_ENABLED', '_DISABLED'),
+        ('_YES', '_NO'),
+        ('_ON', '_OFF'),
+    )
+    for one, other in (pair, pair[::-1])
+}
+
+
+def opposite(trait: str, traits: Collection[str]) -> str:
+    """Return which of some traits contradicts another one; empty if none.
+
+    A program that attests hosts gives each of them one of two traits. Where
+    it gives ``..._FALSE``, nobody else may add ``..._TRUE``.
+    """
+    for ending, other in _OPPOSITES.items():
+        if trait.endswith(ending):
+            contrary = trait.removesuffix(ending) + other
+            return contrary if contrary in traits else ''
+    return ''
+
+
+def contradicted(
+    required: Iterable[str], traits: Collection[str]
+) -> frozenset[str]:
+    """Return the required traits that contradict one of a provider."""
+    return frozenset(each for each in required if opposite(each, traits))

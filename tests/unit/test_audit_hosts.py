@@ -156,6 +156,39 @@ def test_a_host_without_the_trait_of_its_aggregate_is_found():
     assert (first(finding), finding.safe) == (SYNC, True)
 
 
+TRUSTED, UNTRUSTED = 'CUSTOM_TRUSTED_TRUE', 'CUSTOM_TRUSTED_FALSE'
+
+
+def test_no_sync_contradicts_a_trait_that_another_program_keeps():
+    aggregate = make_aggregate(
+        'trusted', {f'trait:{TRUSTED}': 'required'}, ['h1', 'h2'], id=5
+    )
+    nodes = [
+        make_compute_node('h1', traits=[UNTRUSTED]),
+        make_compute_node('h2'),
+    ]
+    flavor = make_flavor('f', {f'trait:{TRUSTED}': 'required'})
+    found = findings([aggregate], nodes, [flavor])
+    contradicted, missing = [f for f in found if f.kind == 'trait-missing']
+    assert contradicted.problem == (
+        f'requires trait {TRUSTED}, which is missing in Placement on h1, '
+        f'where another program keeps {UNTRUSTED}'
+    )
+    assert lines(contradicted) == ['openstack aggregate remove host 5 h1']
+    assert not contradicted.safe
+    assert lines(missing) == [SYNC]
+
+
+def test_a_node_of_ironic_leaves_the_aggregate_rather_than_get_a_trait():
+    aggregate = make_aggregate('metal', LOCK, ['h1'], id=5)
+    node = make_compute_node('node-1', host='h1', inventories={'CUSTOM_BM': 1})
+    found = findings([aggregate], [node], [KEYED])
+    [finding] = [f for f in found if f.kind == 'trait-missing']
+    leave, add = lines(finding)
+    assert leave == 'openstack aggregate remove host 5 h1'
+    assert f'openstack baremetal node add trait node-1 {LICENSED}' in add
+
+
 GPU = make_tree(
     make_compute_node('h1'),
     make_provider('gpu', inventories={'VGPU': 4}, traits=[LICENSED]),

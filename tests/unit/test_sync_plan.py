@@ -70,6 +70,35 @@ def after(plan, node):
 TRAITS = [plans.Part.TRAITS]
 
 
+@pytest.mark.parametrize(
+    ('trait', 'opposite'),
+    [
+        ('CUSTOM_BOOT_ENABLED_TRUE', 'CUSTOM_BOOT_ENABLED_FALSE'),
+        ('CUSTOM_SGX_OFF', 'CUSTOM_SGX_ON'),
+        ('CUSTOM_SGX_DISABLED', 'CUSTOM_SGX_ENABLED'),
+    ],
+)
+def test_no_trait_is_added_beside_its_opposite(trait, opposite):
+    aggregate = Aggregate(
+        'uuid-a', 'a', {f'trait:{trait}': 'required'}, frozenset({'h1', 'h2'})
+    )
+    first, other = node('h1', [opposite]), node('h2')
+    plan = made([aggregate], [first, other], TRAITS)
+    assert in_short(plan) == [f'h2: add trait {trait}']
+    assert plan.problems == (
+        f'aggregate a: host h1 has no {trait}, and sync does not add it: '
+        f'another program keeps {opposite}, which contradicts it; remove the '
+        'host from the aggregate',
+    )
+    # One that sync has added earlier is no better.
+    marked = node('h1', [opposite, trait, marks.of_trait(trait)])
+    [change] = made([aggregate], [marked], TRAITS).changes
+    assert (change.action, change.why) == (
+        'remove trait',
+        f'sync added it, and {opposite} contradicts it',
+    )
+
+
 @cases(
     ('required', 'before', 'expected', 'changes'),
     {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the traits that aggregates require with those of the hosts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import os_resource_classes as orc
 import os_traits
@@ -16,6 +16,7 @@ from isolate_aggregates.tools import marks, ranges, tags
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+from isolate_aggregates.tools.locking_traits import opposite
 from isolate_aggregates.tools.locks import reach
 from isolate_aggregates.tools.placement.provider import Provider
 
@@ -36,8 +37,12 @@ def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
                 if trait not in node.traits
                 and not _holders(cloud, node, trait)
             }
-            if without:
-                yield _missing(cloud, aggregate, trait, without)
+            by_opposite: dict[str, dict[Provider, str]] = {}
+            for node, host in without.items():
+                contrary = opposite(trait, node.traits)
+                by_opposite.setdefault(contrary, {})[node] = host
+            for contrary, some in sorted(by_opposite.items(), reverse=True):
+                yield _missing(cloud, aggregate, trait, some, contrary)
 
 
 def _missing(
@@ -45,7 +50,13 @@ def _missing(
     aggregate: Aggregate,
     trait: str,
     without: Mapping[Provider, str],
+    contrary: str,
 ) -> Finding:
+    """Return the finding about hosts that lack a trait.
+
+    :param contrary: The trait that they have and that contradicts it; empty
+        if there is none.
+    """
     hosts = set(without.values())
     # A compute service for bare metal has many nodes.
     names = {
@@ -62,9 +73,12 @@ def _missing(
         Severity.ERROR,
         f'aggregate {aggregate.name}',
         f'requires trait {trait}, which is missing in Placement on '
-        f'{ranges.folded(names, None)}',
+        + ranges.folded(names, None)
+        + (f', where another program keeps {contrary}' if contrary else ''),
         _consequence(cloud, plural(len(names), 'it', 'them')),
-        _give(aggregate, trait, without, by_sync),
+        (_leave(aggregate, hosts),)
+        if contrary
+        else _give(aggregate, trait, without, by_sync),
         about=About.of(hosts=hosts, aggregates=[aggregate.name]),
     )
 
@@ -89,7 +103,16 @@ def _give(
     """Return how to give hosts a trait, or how to do without it."""
     hosts = set(without.values())
     if all(map(_is_bare_metal, without)):
-        return (Repair(commands.add_node_traits(without, trait)),)
+        # Inspection may keep the trait: it says what a machine is.
+        give = commands.shown(commands.add_node_traits(without, trait))
+        have = plural(len(without), 'the node has', 'the nodes have')
+        return (
+            _leave(aggregate, hosts),
+            Repair(
+                text=f'{give}, if {have} what the trait means; this lets '
+                'servers that require it land there'
+            ),
+        )
     if trait == RESERVATION_TRAIT:
         return (Repair(commands.enable_reservations(hosts)),)
     if by_sync:
@@ -99,6 +122,17 @@ def _give(
     if len(hosts) > _FEW:
         return (unset,)
     return (Repair(commands.remove_hosts(aggregate, hosts)), unset)
+
+
+def _leave(aggregate: Aggregate, hosts: Collection[str]) -> Repair:
+    """Return how hosts leave an aggregate whose trait they must not get."""
+    if len(hosts) <= _FEW:
+        return Repair(commands.remove_hosts(aggregate, hosts))
+    return Repair(
+        text=f'remove these {len(hosts)} hosts from aggregate '
+        f'{aggregate.name}; this lets servers use them that do not require '
+        'the trait'
+    )
 
 
 def _is_bare_metal(node: Provider) -> bool:

@@ -22,7 +22,7 @@ from isolate_aggregates.request.extra_specs import (
 from isolate_aggregates.text import named, plural
 from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools import marks, tags
-from isolate_aggregates.tools.locking_traits import why_not_put
+from isolate_aggregates.tools.locking_traits import opposite, why_not_put
 from isolate_aggregates.tools.operate.sync import projects
 from isolate_aggregates.tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates.tools.operate.sync.target import (
@@ -281,6 +281,7 @@ class _Planner:
         self, aggregate: Aggregate, by_host: Mapping[str, tuple[Provider, ...]]
     ) -> Iterator[str]:
         for trait in sorted(tags.required_traits(aggregate)):
+            yield from _contradictions(aggregate, trait, by_host)
             reason = why_not_put(trait, self._snapshot.traits)
             # Hosts are not supposed to have that of reservations.
             if reason is None or trait == RESERVATION_TRAIT:
@@ -315,6 +316,26 @@ class _Planner:
                 ):
                     causes.setdefault(trait, []).append(aggregate)
         return {trait: tuple(causes[trait]) for trait in sorted(causes)}
+
+
+def _contradictions(
+    aggregate: Aggregate,
+    trait: str,
+    by_host: Mapping[str, tuple[Provider, ...]],
+) -> Iterator[str]:
+    """Yield which hosts do not get a trait, as they have its opposite."""
+    hosts: dict[str, set[str]] = {}
+    for host in sorted(aggregate.hosts):
+        for node in by_host.get(host, ()):
+            if contrary := opposite(trait, node.traits):
+                hosts.setdefault(contrary, set()).add(host)
+    for contrary, some in hosts.items():
+        yield (
+            f'aggregate {aggregate.name}: {_have(some)} no {trait}, and sync '
+            f'does not add it: another program keeps {contrary}, which '
+            f'contradicts it; remove the {plural(len(some), "host")} from the '
+            'aggregate'
+        )
 
 
 def _have(hosts: Collection[str]) -> str:

@@ -15,6 +15,7 @@ from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.text import named, plural
 from isolate_aggregates.tools import marks
+from isolate_aggregates.tools.locking_traits import contradicted, opposite
 from isolate_aggregates.tools.placement.provider import Provider
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
@@ -142,15 +143,17 @@ class Target:
     def traits_after(self, traits: frozenset[str]) -> frozenset[str]:
         """Return the target traits, given the current ones.
 
-        Missing traits are added together with their marks. Marked traits that
-        are not needed are removed. A trait without a mark was added by another
+        Missing traits are added together with their marks, unless another
+        program keeps their opposite. Marked traits that are not needed are
+        removed. A trait without a mark was added by another
         program or person, so it is kept and gets no mark.
         """
         if self.traits is None:
             removals = () if self.keeps_marks else marks.marked_traits(traits)
             return traits - {marks.of_trait(trait) for trait in removals}
-        add = self.traits.keys() - traits
-        take = marks.marked_traits(traits) - self.traits.keys()
+        needed = self.traits.keys() - contradicted(self.traits, traits)
+        add = needed - traits
+        take = marks.marked_traits(traits) - needed
         after = traits - take - {marks.of_trait(trait) for trait in take}
         return after | add | {marks.of_trait(trait) for trait in add}
 
@@ -205,10 +208,12 @@ class Target:
             yield self._change(
                 'remove trait',
                 trait if trait in before else marks.of_trait(trait),
-                f'sync added it, and {self._needless(trait)}',
+                f'sync added it, and {self._needless(trait, before)}',
             )
 
-    def _needless(self, trait: str) -> str:
+    def _needless(self, trait: str, traits: frozenset[str]) -> str:
+        if contrary := opposite(trait, traits):
+            return f'{contrary} contradicts it'
         if trait in self.below:
             below = self.below[trait]
             verb = plural(len(below), 'has', 'have')
