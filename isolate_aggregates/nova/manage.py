@@ -29,7 +29,7 @@ from sqlalchemy import orm
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import database, images, placed, source
-from isolate_aggregates.request.placed import PREFIX, Placed, decode, encode
+from isolate_aggregates.request.placed import Placed, decode, encode
 from isolate_aggregates.request.placed import hint as hint_of
 from isolate_aggregates.text import escaped
 
@@ -97,7 +97,7 @@ def record(most: int | None = None) -> Count:
     :param most: The largest number of servers to record; None for all.
     """
     count = Count()
-    for rows in _batches():
+    for rows in _batches(count):
         by_cell: dict[str | None, list[_Row]] = {}
         for row in rows:
             by_cell.setdefault(row.cell, []).append(row)
@@ -123,9 +123,9 @@ def forget(most: int | None = None) -> Count:
     :param most: The largest number of servers to change; None for all.
     """
     count = Count()
-    for rows in _batches():
+    for rows in _batches(count):
         for row in rows:
-            if not any(name.startswith(PREFIX) for name in row.hints):
+            if hint_of(row.uuid) not in row.hints:
                 continue
             if count.done == most:
                 return count
@@ -158,7 +158,7 @@ def _change(
         count.problems.append(f'server {uuid}: {exc}')
 
 
-def _batches() -> Iterator[list[_Row]]:
+def _batches(count: Count) -> Iterator[list[_Row]]:
     """Yield all servers that are not being deleted."""
     last = 0
     statement = (
@@ -190,9 +190,25 @@ def _batches() -> Iterator[list[_Row]]:
             return
         last = rows[-1].id
         yield [
-            _Row(uuid, cell, json.loads(text)['nova_object.data'])
+            _Row(uuid, cell, data)
             for _, uuid, text, cell in rows
+            if (data := _parsed(uuid, text, count)) is not None
         ]
+
+
+def _parsed(uuid: str, text: str, count: Count) -> dict[str, Any] | None:
+    """Return the fields of a stored request spec; None if it is damaged."""
+    try:
+        data = json.loads(text)['nova_object.data']
+    except (ValueError, LookupError, TypeError):
+        data = None
+    if not isinstance(data, dict):
+        count.problems.append(
+            f"server {uuid}: its request spec in Nova's API database is no "
+            'request spec; Nova cannot move this server either.'
+        )
+        return None
+    return data
 
 
 def _in_cell(

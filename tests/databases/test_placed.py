@@ -208,6 +208,29 @@ def test_all_records_are_removed(database):
     assert all(not stored(server).scheduler_hints for server in servers)
 
 
+def test_a_damaged_request_spec_stops_no_other_server(database):
+    damaged, server = make_server(), make_server()
+    with api_db.get_engine().begin() as connection:
+        connection.execute(sa.delete(models.InstanceMapping))
+        connection.execute(
+            sa.insert(models.InstanceMapping),
+            [
+                {'instance_uuid': one, 'project_id': 'p', 'user_id': 'u'}
+                for one in (damaged, server)
+            ],
+        )
+        connection.execute(
+            sa.update(models.RequestSpec)
+            .where(models.RequestSpec.instance_uuid == damaged)
+            .values(spec='{}')
+        )
+    write(server)
+    found = manage.forget()
+    assert found.done == 1
+    [problem] = found.problems
+    assert problem.startswith(f'server {damaged}: its request spec in Nova')
+
+
 def test_a_record_is_text_that_every_database_keeps():
     """Also a MariaDB that takes only the characters of three bytes."""
     assert (
