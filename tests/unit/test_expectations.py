@@ -660,6 +660,33 @@ def test_a_junit_file_is_read_back(run, tmp_path):
     assert 'win-[1-2]: no lock' in failure.text
 
 
+def test_what_was_not_read_of_a_change_is_an_error(run, tmp_path):
+    """A job that only looks at the file must not be green."""
+    playbook = tmp_path / 'play.yml'
+    playbook.write_text(
+        '- hosts: localhost\n  tasks:\n'
+        '  - openstack.cloud.host_aggregate: {name: windows}\n'
+        '  - openstack.cloud.compute_flavor: {name: f, state: present}\n',
+        'utf-8',
+    )
+    path = tmp_path / 'junit.xml'
+    result = run(
+        *('test', EXPECTATIONS, '--snapshot', CLOUD, '--output', str(path)),
+        *('--ansible', str(playbook)),
+    )
+    [suite] = junitparser.JUnitXml.fromfile(str(path))
+    assert (result.code, suite.failures, suite.errors) == (8, 0, 1)
+    [failed] = [case for case in suite if not case.is_passed]
+    [error] = failed.result
+    assert 'openstack.cloud.compute_flavor' in error.message
+    shown = run(
+        'effect', 'show', '--snapshot', CLOUD, '--ansible', str(playbook)
+    )
+    assert shown.code == 8
+    assert 'Nothing changes' not in shown.out
+    assert 'What was read changes nothing' in shown.out
+
+
 def test_a_junit_file_that_cannot_be_written_is_named(run, tmp_path):
     path = str(tmp_path / 'none' / 'junit.xml')
     result = run(

@@ -143,6 +143,12 @@ class ShowEffect(output.ReportLister):
         )
 
 
+_NOTHING_READ = (
+    'What was read changes nothing for servers, flavors, projects and '
+    'findings.'
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Found:
     """What changes or differences do, and what is not certain.
@@ -180,7 +186,10 @@ class _Found:
         """
         yield from change_arguments.unread_lines(self.unread)
         yield from change_arguments.refused_lines(self.refused)
-        yield from effects
+        if self.unread and not self.effect:
+            yield _NOTHING_READ
+        else:
+            yield from effects
         for sentence in self.unknown:
             yield f'Not known: {sentence}'
         if len(self.steps) > 1:

@@ -213,7 +213,8 @@ def write_junit(report: Report, path: str | os.PathLike[str]) -> None:
 def junit(report: Report) -> Any:
     """Return a report as JUnit: a test for each expectation.
 
-    A mutation that no expectation notices is a failed test of its own.
+    A mutation that no expectation notices is a failed test of its own, and
+    what was not read of the changes is an error.
     """
     import junitparser
 
@@ -236,6 +237,10 @@ def junit(report: Report) -> Any:
         failure = junitparser.Failure('no expectation notices it')
         failure.text = escaped(gap.effect)
         case.result = [failure]
+        suite.add_testcase(case)
+    for sentence in report.unread:
+        case = _case(junitparser, report, 'the changes are read whole')
+        case.result = [junitparser.Error(escaped(sentence))]
         suite.add_testcase(case)
     xml = junitparser.JUnitXml()
     xml.add_testsuite(suite)
