@@ -10,6 +10,7 @@ from audit_clouds import (
     configuration,
     findings,
     first,
+    lines,
     server,
     servers,
 )
@@ -569,3 +570,35 @@ def test_servers_stay_on_disabled_hosts():
     assert not dropped_from_h1(
         {}, services=services, enabled_filters=['ComputeFilter']
     )
+
+
+def test_the_default_zone_of_an_aggregate_is_found():
+    """Servers that requested it before it had hosts are not freed by moves."""
+    aggregate = make_aggregate(
+        'pinned', hosts=['h1'], availability_zone='nova'
+    )
+    nodes = [make_compute_node('h1'), make_compute_node('h2')]
+    image = make_image('i')
+    web = server(
+        'web', 'h2', PLAIN, availability_zone='nova', image_id=image.id
+    )
+    placed = servers(web, images=[image])
+
+    def found(release):
+        conf = configuration(nova_release=release)
+        more = findings([aggregate], nodes, [PLAIN], conf=conf, servers=placed)
+        return {each.kind: each for each in more}
+
+    of_aggregate = found(34)['default-zone']
+    assert '; h2 is shown in it, too' in of_aggregate.problem
+    [line] = lines(found(34)['server-misplaced'])
+    assert 'PUT /servers/id-of-web with the body {"server": {"pinned_' in line
+    assert 'OpenStack-API-Version: compute 2.104' in line
+    [line] = lines(found(33)['server-misplaced'])
+    assert line.startswith('Nova can unpin a server from zone nova only from')
+
+
+def test_a_zone_of_another_name_is_no_finding():
+    aggregate = make_aggregate('az-1', hosts=['h1'], availability_zone='az-1')
+    nodes = [make_compute_node('h1'), make_compute_node('h2')]
+    assert findings([aggregate], nodes, [PLAIN]) == []

@@ -17,7 +17,7 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import named
 from isolate_aggregates.tools import ranges
-from isolate_aggregates.tools.advice import commands, outcome
+from isolate_aggregates.tools.advice import commands, outcome, unpinning
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.effects import Effects
 from isolate_aggregates.tools.advice.repair import Repair
@@ -143,6 +143,14 @@ class _Mender:
             self.request.availability_zone,
             self.request.requested_host,
         )
+        if zone and self.request.is_accepted and not host:
+            anywhere = dataclasses.replace(
+                self.request, availability_zone=None
+            )
+            if self.ways.hosts(self.snapshot, anywhere):
+                release = self.request.nova_release
+                yield Repair(text=unpinning.advice('SERVER', zone, release))
+            return
         other = self._other_zone() if zone else None
         if zone and other:
             yield Repair(

@@ -48,6 +48,7 @@ OF_CLOUD: tuple[Check, ...] = (
     tags.unread,
     tags.leaking,
     tags.zones,
+    tags.default_zone,
     domains.projects_missing,
     domains.projects_left,
     domains.unknown,

@@ -16,7 +16,7 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates.tools import errors, filter_keys, marks
-from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.advice import Repair, commands, unpinning
 from isolate_aggregates.tools.answers.deciding import decided, objections
 from isolate_aggregates.tools.answers.requests import Likeness, bare
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -45,6 +45,8 @@ class OutOfPlace:
     :param reasons: Why not, without full stops.
     :param text: The problem, for a finding.
     :param is_refused: Whether no host would do.
+    :param is_pinned: Whether it may not use its host only because it is pinned
+        to the default zone, which an aggregate has got since.
     """
 
     server: Server
@@ -52,6 +54,7 @@ class OutOfPlace:
     reasons: tuple[str, ...]
     text: str
     is_refused: bool = False
+    is_pinned: bool = False
 
 
 def out_of_place(cloud: AuditedCloud) -> Iterator[OutOfPlace]:
@@ -88,7 +91,7 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
                     problem,
                     f'project {server.project_id} uses a host that a new '
                     'server would not get',
-                    () if each.is_refused else tuple(_move(server, cloud)),
+                    () if each.is_refused else tuple(_ways_out(each, cloud)),
                     about=About.of(**of_server),
                 )
             case 'server-changed':
@@ -236,6 +239,22 @@ class _ServerCheck:
             tuple(reasons),
             f': {"; ".join(reasons)}',
             bool(destination.refusals),
+            self._is_pinned(server, host, aggregates),
+        )
+
+    def _is_pinned(
+        self, server: Server, host: str, aggregates: frozenset[str]
+    ) -> bool:
+        """Return whether only the default zone keeps a server from a host."""
+        zone = server.availability_zone
+        if not zone or zone != self.cloud.conf.default_availability_zone:
+            return False
+        request = dataclasses.replace(
+            self.cloud.requests.of(server), availability_zone=None
+        )
+        destination = self._conclude(request)
+        return not isinstance(destination, str) and not objections(
+            destination, aggregates, host
         )
 
     def _unlicensed(self, server: Server, host: str, flavor: Flavor) -> str:
@@ -443,6 +462,18 @@ def _not_evaluated(server: Server, problem: str) -> OutOfPlace:
     return OutOfPlace(
         server, 'server-not-evaluated', (problem,), f': {problem}'
     )
+
+
+def _ways_out(each: OutOfPlace, cloud: AuditedCloud) -> Iterator[Repair]:
+    """Yield how a server gets a host that it may use, or may use its own."""
+    server = each.server
+    if each.is_pinned:
+        # No move helps: the host is right.
+        release = cloud.requests.releases[-1]
+        zone = server.availability_zone or ''
+        yield Repair(text=unpinning.advice(server.id, zone, release))
+        return
+    yield from _move(server, cloud)
 
 
 def _move(server: Server, cloud: AuditedCloud) -> Iterator[Repair]:

@@ -11,7 +11,7 @@ from isolate_aggregates.filters.required_metadata import (
     HOST_FILTER,
     REQUEST_FILTER,
 )
-from isolate_aggregates.text import listed, named, quoted
+from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates.tools import filter_sets, options
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -164,6 +164,46 @@ def leaking(cloud: AuditedCloud) -> Iterator[Finding]:
                     images=(image.name for image in (*bare, *held)),
                 ),
             )
+
+
+def default_zone(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find aggregates with the zone that Nova shows for hosts in none."""
+    zone = cloud.conf.default_availability_zone
+    having = [each for each in cloud.index if zone_of(each) == zone]
+    inside = {host for each in having for host in each.hosts}
+    zoned = {
+        host
+        for each in cloud.index
+        if zone_of(each) is not None
+        for host in each.hosts
+    }
+    outside = cloud.nodes.keys() - zoned
+    others = (
+        f'; {listed(outside)} {plural(len(outside), "is", "are")} shown in '
+        'it, too, as in no aggregate with a zone'
+        if outside
+        else ''
+    )
+    for aggregate in having:
+        command = commands.shown((commands.set_zone(aggregate, 'ZONE'),))
+        yield Finding(
+            'default-zone',
+            Severity.WARNING,
+            f'aggregate {aggregate.name}',
+            f'has availability zone {quoted(zone)}, which is [DEFAULT] '
+            f'default_availability_zone{others}',
+            f'servers that request the zone land on {listed(inside)} only, '
+            'and those that requested it before on other hosts can move '
+            'nowhere else',
+            (
+                Repair(
+                    text=f'{command} while no server is on its hosts, as Nova '
+                    'refuses it otherwise; this lets servers that request '
+                    f'zone {commands.quoted(zone)} use all hosts again'
+                ),
+            ),
+            about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
+        )
 
 
 def zones(cloud: AuditedCloud) -> Iterator[Finding]:
