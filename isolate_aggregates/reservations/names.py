@@ -52,6 +52,9 @@ LIMIT_KEY = 'reservation_limit'
 # reservation is kept after its end.
 HISTORY_KEY = 'reservation_history_days'
 
+# All metadata keys of the pool that are read here.
+_POOL_KEYS = frozenset({*POOL_METADATA, CLEANING_KEY, LIMIT_KEY, HISTORY_KEY})
+
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
 _ARCHIVE = re.compile(
@@ -59,6 +62,11 @@ _ARCHIVE = re.compile(
 )
 _PAGE = re.compile(r'history\.events\.([0-9a-f-]{36})\.[0-9a-f]{8}\.[0-9]{4,}')
 _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')
+
+
+def is_of_pool(key: str) -> bool:
+    """Return whether a metadata key of the pool is one of ours."""
+    return key in _POOL_KEYS or key.startswith(f'{LIMIT_KEY}:')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -205,10 +205,7 @@ def _reason_to_keep(
             f'{names.POOL_KEY}; run openstack aggregate delete {pool.name} if '
             'nothing uses it'
         )
-    others = pool.metadata.keys() - {
-        *names.POOL_METADATA,
-        names.CLEANING_KEY,
-    }
+    others = {key for key in pool.metadata if not names.is_of_pool(key)}
     if others:
         unset = ' '.join(f'--property {key}' for key in sorted(others))
         return (

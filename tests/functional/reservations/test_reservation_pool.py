@@ -3,7 +3,7 @@
 
 from placement_rows import custom
 import pytest
-from reservation_world import uuid
+from reservation_world import PROJECT, uuid
 
 from isolate_aggregates import reservations
 from isolate_aggregates.reservations import errors, names
@@ -26,6 +26,22 @@ def test_a_pool_without_hosts_can_be_deleted(world):
     # Repeating it does no harm.
     reservations.delete_pool(world.store)
     assert reservations.enable_host(world.store, 'h2').is_enabled
+
+
+@pytest.mark.parametrize(
+    'key',
+    [
+        names.CLEANING_KEY,
+        names.HISTORY_KEY,
+        names.LIMIT_KEY,
+        f'{names.LIMIT_KEY}:{PROJECT}',
+    ],
+)
+def test_our_own_metadata_does_not_keep_a_pool(world, key):
+    reservations.disable_host(world.store, 'h1')
+    world.nova.aggregates[1]['metadata'][key] = '10'
+    reservations.delete_pool(world.store)
+    assert world.nova.aggregates == {}
 
 
 def test_a_pool_of_blazar_is_left_alone(world):
