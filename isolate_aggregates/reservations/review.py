@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 import datetime
 
-from isolate_aggregates.reservations import errors
+from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.status import Kind, Phase, Problem, Status
 from isolate_aggregates.reservations.store import ReservationStore, Unreadable
 from isolate_aggregates.reservations.views import list_reservations
@@ -99,7 +99,28 @@ def summary(
             for error in unreadable
             if isinstance(error, errors.ReservationHostError)
         },
+        nowhere={
+            status.reservation.id: status.missing
+            for status in statuses
+            if status.missing
+            and not status.hosts
+            and status.state is not Phase.ASKED
+        },
+        resource_classes=_resource_classes(statuses, unreadable),
     )
+
+
+def _resource_classes(
+    statuses: Iterable[Status], unreadable: Iterable[Unreadable]
+) -> frozenset[str]:
+    """Return those of all reservations, and that of their hosts."""
+    living = [status.reservation.id for status in statuses] + [
+        error.reservation
+        for error in unreadable
+        if isinstance(error, errors.ReservationError)
+    ]
+    classes = frozenset(map(names.resource_class, living))
+    return classes | {names.MARKER} if classes else classes
 
 
 def _closed(found: Iterable[tuple[Status, Problem]]) -> list[ClosedSlots]:

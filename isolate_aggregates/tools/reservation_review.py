@@ -43,6 +43,10 @@ class Review:
     :param unreadable: Of reservations that cannot be read.
     :param hosts: What is wrong with hosts for reservations: predicates, by
         name.
+    :param nowhere: The number of slots of reservations that have none on any
+        host, by reservation id.
+    :param resource_classes: The resource classes of all reservations that have
+        a record.
     """
 
     states: Mapping[str, int]
@@ -55,3 +59,5 @@ class Review:
     stale: Mapping[str, str]
     unreadable: Mapping[str, str]
     hosts: Mapping[str, str]
+    nowhere: Mapping[str, int]
+    resource_classes: frozenset[str]

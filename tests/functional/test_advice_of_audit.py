@@ -43,6 +43,7 @@ LIVE = {
     'reservation-not-ended',
     'reservation-stale',
     'reservation-unreadable',
+    'reservation-without-slots',
     'reservation-host',
 }
 

@@ -604,6 +604,19 @@ def test_a_class_of_an_ended_reservation_is_found():
     )
 
 
+def test_nothing_of_a_flavor_with_the_name_of_a_record_is_to_be_deleted():
+    """A file does not tell whether the reservation lives."""
+    resource_class = 'CUSTOM_RESERVATION_2'
+    flavor = dataclasses.replace(
+        make_flavor('reservation:2', {f'resources:{resource_class}': '1'}),
+        id='2',
+    )
+    found = findings(
+        [], [H1], [flavor], resource_classes=frozenset({resource_class})
+    )
+    assert 'delete' not in str(found)
+
+
 def test_a_blazar_provider_without_a_compute_node_is_found():
     stray = make_provider('blazar_h2')
     [finding] = findings([], [H1, stray], [PLAIN])

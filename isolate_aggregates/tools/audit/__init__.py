@@ -75,6 +75,7 @@ OF_CLOUD: tuple[Check, ...] = (
     leftovers.providers,
     usage.oversold,
     reservations.not_reconciled,
+    reservations.without_slots,
     reservations.closed,
     reservations.with_problems,
     reservations.hosts,

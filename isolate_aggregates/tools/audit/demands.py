@@ -8,6 +8,7 @@ from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import Repair, commands
+from isolate_aggregates.tools.audit import leftovers
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
 from isolate_aggregates.tools.mirrored import nova_api
@@ -109,7 +110,7 @@ def reservation_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors of reservations that have ended."""
     if not cloud.nodes:
         return
-    resource_classes = {
+    known = leftovers.living(cloud) | {
         rc for p in cloud.snapshot.providers for rc in p.inventories
     }
     for flavor in cloud.snapshot.flavors:
@@ -117,7 +118,7 @@ def reservation_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
             if (
                 spec.amount
                 and spec.name.startswith(xs.RESERVATION_CLASS)
-                and spec.name not in resource_classes
+                and spec.name not in known
             ):
                 yield Finding(
                     'reservation-flavor-left',

@@ -3,12 +3,31 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
+from isolate_aggregates.request.extra_specs import RESERVATION_CLASS, parse
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
 
 _PROVIDER = 'blazar_'
+# With its id, the name of a flavor that is the record of a reservation.
+_RECORD = 'reservation:'
+
+
+def living(cloud: AuditedCloud) -> frozenset[str]:
+    """Return the resource classes of reservations that have a record.
+
+    If the reservations were not read, a flavor with the name of a record
+    counts as one: nothing of it may be deleted.
+    """
+    if cloud.reservations is not None:
+        return cloud.reservations.resource_classes
+    return frozenset(
+        spec.name
+        for flavor in cloud.snapshot.flavors
+        if flavor.name == _RECORD + flavor.id
+        for spec in parse(flavor.extra_specs)
+        if spec.name.startswith(RESERVATION_CLASS)
+    )
 
 
 def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -18,7 +37,8 @@ def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
     resource_classes = {
         rc for p in cloud.snapshot.providers for rc in p.inventories
     }
-    for name in sorted(cloud.resource_classes - resource_classes):
+    unused = cloud.resource_classes - resource_classes
+    for name in sorted(unused - living(cloud)):
         if name.startswith(RESERVATION_CLASS):
             yield Finding(
                 'reservation-class-left',

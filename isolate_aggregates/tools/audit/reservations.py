@@ -48,6 +48,24 @@ def _time(due: Mapping[str, datetime.datetime]) -> str:
     return f'{plural(len(due), "", ", the first")} at {first}'
 
 
+def without_slots(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find reservations with slots on no host, whose record still exists."""
+    if cloud.reservations is None:
+        return
+    for reservation, slots in cloud.reservations.nowhere.items():
+        yield Finding(
+            'reservation-without-slots',
+            Severity.WARNING,
+            f'reservation {reservation}',
+            f'has {plural(slots, "its slot", f"its {slots} slots")} on no '
+            'host; the next round of reservation reconcile restores '
+            f'{plural(slots, "it", "them")} where hosts for reservations have '
+            'room',
+            'its project can boot no server of it',
+            (Repair(commands.RECONCILE),),
+        )
+
+
 def closed(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find slots on hosts that other locks close to their servers."""
     if cloud.reservations is None:

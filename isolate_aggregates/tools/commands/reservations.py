@@ -10,7 +10,7 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import entry_points
-from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
+from isolate_aggregates.request.extra_specs import RESERVATION_CLASS, parse
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base
@@ -46,12 +46,17 @@ def may_exist(snapshot: Snapshot) -> bool:
     """Return whether a cloud may have reservations.
 
     Each host that is enabled for reservations has a unit of such a class, and
-    so has each slot.
+    so has each slot. If all of these are gone, there are still the records,
+    which are flavors that request one.
     """
     return any(
         resource_class.startswith(RESERVATION_CLASS)
         for provider in snapshot.providers
         for resource_class in provider.inventories
+    ) or any(
+        spec.name.startswith(RESERVATION_CLASS)
+        for flavor in snapshot.flavors
+        for spec in parse(flavor.extra_specs)
     )
 
 

@@ -13,6 +13,7 @@ from isolate_aggregates import reservations
 from isolate_aggregates.reservations import names
 from isolate_aggregates.tools.cloud.live import live_cloud
 from isolate_aggregates.tools.commands import reservations as commands
+from isolate_aggregates.tools.placement import inventories
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '5e28e52b-941e-48c3-82d8-5f0ad1bf722f'
@@ -248,6 +249,30 @@ def test_more_servers_than_slots_are_found(
     start = f'host {host} {problem}; run openstack server '
     problems = json.loads(shown.out)['problems']
     assert any(problem.startswith(start) for problem in problems)
+
+
+def test_nothing_of_a_reservation_without_providers_is_to_be_deleted(
+    world, now, command, findings
+):
+    create(world, now, -HOUR)
+    for host in ('h1', 'h2'):
+        child = world.child(host)
+        found = inventories.read(world.direct, child)
+        inventories.write(
+            world.direct, child, inventories.Inventories(found.generation, {})
+        )
+        inventories.delete_provider(world.direct, child)
+    by_kind = {finding['kind']: finding for finding in findings()[1]}
+    assert by_kind.keys() == {'reservation-host', 'reservation-without-slots'}
+    finding = by_kind['reservation-without-slots']
+    assert finding['subject'] == f'reservation {ID}'
+    assert 'the next round of reservation reconcile' in finding['problem']
+    [repair] = finding['repairs']
+    assert repair['command'] == 'isolate-aggregates reservation reconcile'
+    for _ in range(2):
+        command('reservation', 'reconcile')
+    assert sum(total for total, _ in world.slots().values()) == 2
+    assert findings()[1] == []
 
 
 def write_slots(world, host, total):
