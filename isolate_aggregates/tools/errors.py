@@ -135,10 +135,6 @@ class RequestUnacceptable(InvalidRequest):
     """Nova would create no server with this flavor, image or zone."""
 
 
-class NotKnown(IsolateAggregatesError):
-    """What affects scheduling in Nova, but cannot be said here."""
-
-
 class NotFound(IsolateAggregatesError):
     """An object does not exist in the cloud.
 

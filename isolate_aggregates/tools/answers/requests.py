@@ -192,8 +192,8 @@ class Requests:
         request = dataclasses.replace(request, pci_aliases=self._pci_aliases)
         try:
             groups = self.pci_groups(request.flavor)
-        except errors.NotKnown as exc:
-            self.not_known.append(str(exc).rstrip('.'))
+        except ValueError as exc:
+            self.not_known.append(str(exc))
             return request
         return dataclasses.replace(
             request, resource_groups=(*request.resource_groups, *groups)
@@ -220,7 +220,7 @@ class Requests:
     def pci_groups(self, flavor: Flavor) -> tuple[ResourceGroup, ...]:
         """Return what the PCI devices of a flavor request from Placement.
 
-        :raises NotKnown: if it cannot be said here.
+        :raises ValueError: if it is not known here; the message says what.
         """
         wanted = flavor.extra_specs.get(resources.PCI_ALIAS)
         if not wanted:
@@ -230,7 +230,7 @@ class Requests:
             'Placement'
         )
         if not self._pci_in_placement:
-            raise errors.NotKnown(
+            raise ValueError(
                 f'{what} if [filter_scheduler] pci_in_placement is true'
             )
         try:
@@ -238,7 +238,7 @@ class Requests:
                 resources.pci_groups(wanted, self._conf[options.PCI].alias)
             )
         except ValueError as exc:
-            raise errors.NotKnown(f'{what}: {exc}') from None
+            raise ValueError(f'{what}: {exc}') from None
 
     def _image(self, server: Server, number: str) -> Image:
         """Return the image of a server, with the properties Nova stores."""

@@ -219,8 +219,11 @@ class _Counting:
             self._cloud.requests.new(flavor), availability_zone=None
         )
         decision = self._decided(request)
-        # Raise if devices that Placement may not have limit the number.
-        self._cloud.requests.pci_groups(flavor)
+        try:
+            # Devices that are not in Placement limit the number, too.
+            self._cloud.requests.pci_groups(flavor)
+        except ValueError as exc:
+            raise errors.MetricsError(f'It is not known {exc}.') from None
         destination = decision.destination
         is_refused = bool(destination.refusals)
         if is_refused:
