@@ -24,6 +24,7 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, events, names, record
+from isolate_aggregates.reservations.parts import tried
 from isolate_aggregates.reservations.record import (
     HISTORY_MARK,
     HISTORY_VERSION,
@@ -119,11 +120,16 @@ def remove_expired(
             for archived in archives
             if archived.end and now - archived.end > kept
         ]
-        for archived in expired[:_DELETED]:
+        by_id = {_archive_id(one): one for one in expired[:_DELETED]}
+
+        def delete(archive_id: str) -> None:
             # The archive knows how many pages there are, so it goes last.
-            for page in _pages(archived):
+            for page in _pages(by_id[archive_id]):
                 store.compute.delete_flavor(page)
-            store.compute.delete_flavor(_archive_id(archived))
+            store.compute.delete_flavor(archive_id)
+
+        for archive_id, error in tried(by_id, delete).items():
+            LOG.error('Old history %s was not deleted: %s', archive_id, error)
     except exception.IsolateAggregatesError as exc:
         # Reservations start and end all the same.
         LOG.error('Old history was not deleted: %s', exc)

@@ -21,10 +21,11 @@ another command interferes, it depends on what that did:
   All others are refused.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 import contextlib
 import dataclasses
 import datetime
+from functools import partial
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import (
@@ -34,6 +35,7 @@ from isolate_aggregates.reservations import (
     planner,
     rounds,
 )
+from isolate_aggregates.reservations.parts import clause, tried
 from isolate_aggregates.reservations.problems import find_reservation
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
@@ -45,7 +47,7 @@ from isolate_aggregates.reservations.reservation import (
 )
 from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import ObservedState
-from isolate_aggregates.reservations.status import Phase, Status
+from isolate_aggregates.reservations.status import Kind, Phase, Problem, Status
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import (
     differences,
@@ -495,9 +497,12 @@ def update(
         if not affects_flavor:
             return status_in(store, state, record, now)
         # Even if the record has the labels: that may have been interrupted.
-        for project in sorted({*unshare} - record.projects):
-            store.compute.revoke(record.id, project)
-        return execution.reconcile(store, record.id, now, state=state)
+        failed = tried(
+            sorted({*unshare} - record.projects),
+            partial(store.compute.revoke, record.id),
+        )
+        status = execution.reconcile(store, record.id, now, state=state)
+        return _noted(status, 'project {} keeps access to its flavor', failed)
 
     return _fulfil(
         store, reservation_id, now, wish, lambda _: True, complete=complete
@@ -555,11 +560,23 @@ def move(
         return status
     servers = _to_evacuate(store, status)
     if not dry_run:
-        for server in servers:
-            store.compute.evacuate(server)
-        return status
+        failed = tried(servers, store.compute.evacuate)
+        return _noted(status, 'Nova does not evacuate server {}', failed)
     planned = [f'evacuate server {server}' for server in servers]
     return dataclasses.replace(status, planned=(*status.planned, *planned))
+
+
+def _noted(
+    status: Status,
+    what: str,
+    failed: Mapping[str, exception.IsolateAggregatesError],
+) -> Status:
+    """Return a status with the parts that failed among its problems."""
+    noted = [
+        Problem(Kind.OTHER, f'{what.format(part)}: {clause(error)}')
+        for part, error in failed.items()
+    ]
+    return dataclasses.replace(status, found=(*noted, *status.found))
 
 
 def _to_evacuate(store: ReservationStore, status: Status) -> list[str]:

@@ -28,6 +28,7 @@ from isolate_aggregates.reservations.failed_hosts import (
     every_host,
     no_host,
 )
+from isolate_aggregates.reservations.parts import tried
 from isolate_aggregates.reservations.problems import find_unreadable
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
@@ -227,12 +228,20 @@ def remove_strays(store: ReservationStore, state: ObservedState) -> None:
     If its slots are still there and no later reservation has its id, they stay
     as all that is left of its record.
     """
-    for stray in state.records.strays:
+
+    def remove(stray: names.Revision) -> None:
         is_alone = stray.reservation not in state.records.reservations
         if is_alone and state.slots(stray.reservation):
-            continue
+            return
         # Read the record again: flavors are listed page by page, and the
         # reservation may have been created between two pages.
         flavor = store.compute.record(stray.reservation)
         if flavor is None or stray.incarnation not in flavor.description:
             store.compute.delete_flavor(stray.flavor_id)
+
+    for stray, exc in tried(state.records.strays, remove).items():
+        LOG.warning(
+            'Flavor %s of an ended reservation was not deleted: %s',
+            names.flavor(stray.flavor_id),
+            exc,
+        )

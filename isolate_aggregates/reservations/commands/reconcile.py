@@ -14,6 +14,8 @@ from isolate_aggregates.reservations.failed_hosts import (
     Move,
     no_host,
 )
+from isolate_aggregates.reservations.parts import clause, tried
+from isolate_aggregates.reservations.status import Kind, Problem
 from isolate_aggregates.tools.cli import base, consent, output, periodic
 
 
@@ -132,17 +134,26 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
         now: datetime.datetime,
         dry_run: bool,
     ) -> list[Status]:
-        return [
-            reservations.move(
-                store,
-                before.reservation.id,
-                now,
-                hosts,
-                args.evacuate,
-                dry_run,
-            )
+        moving = {
+            before.reservation.id: (before, hosts)
             for before, hosts in self._moving(store, args, now)
-        ]
+        }
+        statuses = {name: before for name, (before, _) in moving.items()}
+
+        def move(name: str) -> None:
+            statuses[name] = reservations.move(
+                store, name, now, moving[name][1], args.evacuate, dry_run
+            )
+
+        for name, error in tried(moving, move).items():
+            if args.reservation:
+                raise error
+            problem = Problem(Kind.OTHER, clause(error))
+            before = statuses[name]
+            statuses[name] = dataclasses.replace(
+                before, found=(problem, *before.found)
+            )
+        return list(statuses.values())
 
 
 def _words(statuses: Iterable[Status]) -> Iterator[str]:

@@ -195,3 +195,58 @@ def test_a_host_whose_disabling_was_killed_is_named(world):
     found = []
     reservations.reconcile_all(world.store, NOW, on_unreadable=found.append)
     assert not found
+
+
+@pytest.mark.usefixtures('two_hosts')
+def test_remnants_that_stay_keep_no_other(world, caplog):
+    """Revisions of records that are gone, and archives that are too old."""
+    world.set_pool()['metadata'][names.HISTORY_KEY] = '1'
+    gone = [reserve(world) for _ in range(2)]
+    for name in gone:
+        reservations.end(world.store, name, NOW)
+    reservations.reconcile_all(world.store, NOW)
+    archives = sorted(world.archives())
+    assert len(archives) == 2
+    strays = sorted(
+        names.Revision(name, '12345678', 1).flavor_id for name in gone
+    )
+    for stray in strays:
+        flavor = next(iter(world.nova.flavors.values()))
+        world.nova.flavors[stray] = {
+            **flavor,
+            'id': stray,
+            'name': names.flavor(stray),
+        }
+        world.nova.access[stray] = set()
+    stuck = archives[0], strays[0]
+    world.wire.refuse = lambda method, url, body: (
+        500 if method == 'DELETE' and url.endswith(stuck) else None
+    )
+    reservations.reconcile_all(world.store, NOW + 72 * HOUR)
+    assert sorted(world.nova.flavors.keys() & {*archives, *strays}) == sorted(
+        stuck
+    )
+    assert all(name in caplog.text for name in stuck)
+
+
+@pytest.mark.usefixtures('two_hosts')
+def test_a_server_that_cannot_be_evacuated_keeps_no_other(world):
+    name = reserve(world, amount=2)
+    [host] = {host for host, _ in world.slots()}
+    host = names.host_of(host)
+    for server in ('s0', 's1'):
+        assert world.boot(server, host, name, NEEDS)
+    world.fail_host(host)
+    asked = []
+
+    def refuse(method, url, body):
+        if 'evacuate' in body:
+            asked.append(url)
+            return 400 if uuid(3, 's0') in url else 200
+        return None
+
+    world.wire.refuse = refuse
+    status = reservations.move(world.store, name, NOW, [host], evacuate=True)
+    assert len(asked) == 2
+    assert any(uuid(3, 's0') in problem for problem in status.problems)
+    assert not any(uuid(3, 's1') in problem for problem in status.problems)
