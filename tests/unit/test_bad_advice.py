@@ -184,3 +184,33 @@ def test_no_other_thing_is_proposed_because_it_looks_alike(
 def test_a_short_id_is_never_corrected():
     assert closest_id('reservation:1', ['reservation:2']) is None
     assert closest_id('p1', ['P-1']) == 'P-1'
+
+
+def test_a_missing_project_is_a_missing_key():
+    """Opening a customer's hosts to everybody is not the first advice."""
+    theirs = make_aggregate('theirs', {'filter_tenant_id': 'acme'}, ['h1'])
+    audited = cloud(
+        [theirs],
+        [make_compute_node('h1')],
+        [PLAIN],
+        request_filters=['isolate_tenants'],
+    )
+    name = 'name the project of the server with --project: project acme gets'
+    advice = explained(audited, PLAIN)
+    assert advice[0] == f'{name} a host'
+    assert not any(name in each for each in explained(audited, PLAIN, 'foo'))
+    unlock = commands.unset(theirs, 'filter_tenant_id')
+    assert commands.shown(unlock) in advice
+    [said] = audited.effects.advice([mending.Repair(unlock)])
+    assert said.text == 'lets flavor plain use h1 in every project'
+
+
+def test_no_project_is_named_that_gets_no_host_either():
+    theirs = make_aggregate('theirs', {'filter_tenant_id': 'acme'}, ['h1'])
+    audited = cloud(
+        [theirs],
+        [make_compute_node('h1', usages={'VCPU': 16})],
+        [PLAIN],
+        request_filters=['isolate_tenants'],
+    )
+    assert not any('--project' in each for each in explained(audited, PLAIN))

@@ -63,7 +63,7 @@ class Comparison:
     """Who may use which hosts before and after a repair.
 
     :param gains: The hosts that servers gain, also in between.
-    :param losses: The hosts that they lose.
+    :param losses: The hosts that they may use now and lose.
     :param stranded: The servers that lose all hosts they had.
     """
 
@@ -104,7 +104,7 @@ class Effects:
             if line:
                 opens, said = self._opens(repair.commands)
                 if more := openings(dict(repair.together), self._known):
-                    text = sentence(more, len(self.snapshot.flavors))
+                    text = self._sentence(more)
                     made = 'after the first repair of each other finding, also'
                     said = '; '.join(filter(None, (said, f'{made} {text}')))
                 yield Advice(line, said, repair.safe, (*opens, *more))
@@ -129,7 +129,21 @@ class Effects:
                 if asker.flavor in names
             )
         )
-        return some, sentence(some, len(self.snapshot.flavors), former_hosts)
+        return some, self._sentence(some, former_hosts)
+
+    def _sentence(
+        self, some: Iterable[Opening], former_hosts: _Hosts = _NONE
+    ) -> str:
+        flavors = len(self.snapshot.flavors)
+        return sentence(some, flavors, former_hosts, self._owned)
+
+    @lazy_property
+    def _owned(self) -> _Hosts:
+        """The hosts in aggregates that name projects."""
+        naming = scope.project_naming(self.pipeline)
+        return _NONE.union(
+            *(each.hosts for each in self.snapshot.aggregates if naming(each))
+        )
 
     def compared(self, todo: Commands) -> Comparison:
         """Return who may use which hosts before and after commands."""

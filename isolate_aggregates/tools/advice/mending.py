@@ -22,6 +22,7 @@ from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.effects import Effects
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.advice.ways import Ways
+from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.answers.deciding import question
 from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
@@ -73,6 +74,7 @@ class _Mender:
             list(dict.fromkeys(map(_ordered, some)))
             for some in (self.ways.additions(), self.ways.removals())
         )
+        yield from self._in_projects()
         ways = [way for way in additions if self._helps(way)]
         yield from self._kept(ways or self._pairs(additions))
         yield from self._other_requests()
@@ -83,6 +85,29 @@ class _Mender:
         yield from self.ways.texts
         if not ways and not helping:
             yield from self._kept(self._pairs(removals))
+
+    def _in_projects(self) -> Iterator[Repair]:
+        """Yield the projects that get a host, if none was named.
+
+        That of the request is a key which may only be missing in the question.
+        """
+        if self.request.project_id:
+            return
+        some = scope.projects(self.snapshot.aggregates, self.ways.pipeline)
+        projects = [
+            project
+            for project in filter(None, some)
+            if self.ways.hosts(
+                self.snapshot,
+                dataclasses.replace(self.request, project_id=project),
+            )
+        ]
+        if projects:
+            yield Repair(
+                text='name the project of the server with --project: '
+                f'{named("project", projects)} '
+                f'{"get" if len(projects) > 1 else "gets"} a host'
+            )
 
     def _pairs(self, ways: Sequence[Commands]) -> Iterator[Commands]:
         """Yield pairs of ways that help together, if need be with sync."""

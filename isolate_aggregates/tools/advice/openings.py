@@ -117,12 +117,17 @@ def _of_flavors(flavors: Names, gains: _Gains) -> Iterator[Opening]:
 
 
 def sentence(
-    some: Iterable[Opening], flavors: int, former_hosts: _Hosts = _NONE
+    some: Iterable[Opening],
+    flavors: int,
+    former_hosts: _Hosts = _NONE,
+    owned: _Hosts = _NONE,
 ) -> str:
     """Return whom something lets in; empty if it lets nobody in.
 
     :param flavors: The number of all flavors.
     :param former_hosts: The hosts that the flavor loses, if it is only one.
+    :param owned: The hosts of some projects, of which it is said if every
+        project gains them.
     """
     groups: dict[Names, list[Opening]] = {}
     for opening in some:
@@ -139,11 +144,11 @@ def sentence(
                 if former_hosts
                 else ''
             )
-            hosts = _hosts(group, folded)
+            hosts = _hosts(group, folded, owned)
             return f'lets flavor {names[0]} use {hosts}{no_longer}'
     most = None if wording.is_unabridged() else _MOST
     parts = [
-        f'{_hosts(group, folded)} to {_flavors(names, flavors)}'
+        f'{_hosts(group, folded, owned)} to {_flavors(names, flavors)}'
         for names, group in [*groups.items()][:most]
     ]
     rest = [*groups][len(parts) :]
@@ -161,10 +166,15 @@ def _flavors(names: Names, number: int) -> str:
     return f'{len(names)} of {number} flavors: {text.listed(names)}'
 
 
-def _hosts(group: Iterable[Opening], folded: Callable[[Names], str]) -> str:
+def _hosts(
+    group: Iterable[Opening], folded: Callable[[Names], str], owned: _Hosts
+) -> str:
     """Return hosts, each with the images and projects that they need."""
     return ', and '.join(
-        f'{folded(opening.hosts)}{needed(opening)}' for opening in group
+        f'{folded(each.hosts)}{needed(each)}'
+        + ' in every project'
+        * (not each.projects and not owned.isdisjoint(each.hosts))
+        for each in group
     )
 
 
