@@ -81,6 +81,13 @@ linkcheck_anchors_ignore_for_url = [
 man_pages = [
     ('cli/index', 'isolate-aggregates', 'isolate OpenStack hosts', [], 1),
     (
+        'cli/manage',
+        'isolate-aggregates-manage',
+        'record what servers were placed with',
+        [],
+        1,
+    ),
+    (
         'cli/status',
         'isolate-aggregates-status',
         'check a nova-scheduler before an upgrade',

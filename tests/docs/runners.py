@@ -61,6 +61,7 @@ BY_OTHERS = {
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'sudo apt-get install ': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
+    r'isolate-aggregates-manage ': 'tests/nova/test_manage.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
     r'isolate-aggregates .* \\\n +relocation create ': (
         'tests/nova_functional/test_room_live.py'
