@@ -277,12 +277,11 @@ class Capacities(HostClaims):
 
     def all_hosts(self) -> dict[str, plan.HostCapacity]:
         """Return the hosts, without reading what matters only if chosen."""
-        only_on = self._reservation.only_on
         hosts = {
             name: host
             for name, host in self.state.hosts.items()
             if name not in self._reservation.leaving
-            and (not only_on or name in only_on)
+            and self.state.may_have_slots(host, self._reservation)
         }
         counted = [host for host in hosts.values() if self._counts(host)]
         self._unread = {

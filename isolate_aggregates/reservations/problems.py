@@ -104,6 +104,7 @@ class _Problems:
         if self.phase in (Phase.ASKED, Phase.ENDING):
             return
         yield from self._tampering()
+        yield from self._unknown_hosts()
         yield from self._missing()
         leaving = self._reservation.leaving
         closed = self._state.closed(
@@ -163,6 +164,23 @@ class _Problems:
                 f'{key}={extra_specs[key]}',
                 f'; run openstack flavor unset --property {key} {flavor.name}',
             )
+
+    def _unknown_hosts(self) -> Iterator[Problem]:
+        """Yield the hosts of ``--host`` that are not there any more."""
+        reservation, hosts = self._reservation, self._state.hosts
+        known = hosts.keys() | {host.former_name for host in hosts.values()}
+        for name in reservation.only_on:
+            if name not in known:
+                yield Problem(
+                    Kind.OTHER,
+                    'for which it was created is no host for reservations any '
+                    'more, so it gets no slots there',
+                    '; run reservation host set --enable '
+                    f'{name}, or if the host has another name now, run '
+                    f'reservation end {reservation.id} and reservation '
+                    'create with --host and that name',
+                    name,
+                )
 
     def _missing(self) -> Iterator[Problem]:
         reservation = self._reservation

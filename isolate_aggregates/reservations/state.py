@@ -269,6 +269,26 @@ class ObservedState:
         nodes = [node for node in self.nodes if node.service == name]
         return self.hosts.get(nodes[0].name) if len(nodes) == 1 else None
 
+    def may_have_slots(
+        self, host: ReservationHost, reservation: Reservation
+    ) -> bool:
+        """Return whether a reservation was created for a host, or for all.
+
+        A host that was renamed, or that has slots of it already, is still the
+        one for which it was created.
+        """
+        only_on = reservation.only_on
+        return (
+            not only_on
+            or host.name in only_on
+            or reservation.id in host.slots
+            # Unless another host has that name now.
+            or (
+                host.former_name in only_on
+                and host.former_name not in self.hosts
+            )
+        )
+
     def slot_providers(self, reservation: str) -> list[str]:
         providers = (
             self.hosts[name].provider for name in self.slots(reservation)

@@ -48,6 +48,33 @@ def test_a_chosen_host_must_be_one_for_reservations(world):
     assert world.nova.flavors == {}
 
 
+def test_a_chosen_host_may_be_renamed(world):
+    reserve(world, only_on=['h1'])
+    world.rename_host('h1', 'h1.example.org')
+    status = reservations.update(world.store, ID, NOW, amount=2)
+    assert status.problems == ()
+    # Its slots are lost, for example with a backup.
+    path = f'/resource_providers/{world.child("h1")}/inventories'
+    now = world.direct.get(path)
+    del now['inventories'][names.resource_class(ID)]
+    world.direct.send('PUT', path, now)
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    assert status.problems == ()
+    assert world.slots() == {('blazar_h1', ID): (2, 2)}
+
+
+def test_a_chosen_host_that_is_none_any_more_is_named(world):
+    reserve(world, only_on=['h1', 'h2'])
+    [slots] = world.slots()
+    [other] = {'h1', 'h2'} - {names.host_of(slots[0])}
+    reservations.disable_host(world.store, other)
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    [problem] = status.problems
+    assert problem.startswith(f'host {other} for which it was created is no ')
+    assert f'reservation host set --enable {other}' in problem
+    assert world.slots() == {slots: (1, 1)}
+
+
 def test_before_the_end_no_more_servers_are_booted(world):
     reserve(world, warn_before=2 * HOUR)
     assert world.boot('s', 'h1', ID, NEEDS)
