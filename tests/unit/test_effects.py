@@ -228,3 +228,13 @@ def test_requests_are_decided_alike_if_only_flavors_or_placement_differ(
     before = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
     after = dataclasses.replace(before, **change)
     assert scope.decided_alike(before, after) is bool(alike)
+
+
+def test_nothing_is_lost_that_could_not_be_used_yet():
+    """Only sync would give the host its trait."""
+    snapshot = make_snapshot(
+        [WIN], [make_compute_node('h1'), H2], flavors=[KEYED, PLAIN]
+    )
+    [key] = KEYED.extra_specs
+    text = said(commands.unset(KEYED, key), snapshot)
+    assert text == 'lets flavor keyed use h2'

@@ -63,7 +63,7 @@ class Comparison:
     """Who may use which hosts before and after a repair.
 
     :param gains: The hosts that servers gain, also in between.
-    :param losses: The hosts that they may use now and lose.
+    :param losses: The hosts that they may use now, and lose.
     :param stranded: The servers that lose all hosts they had.
     """
 
@@ -207,10 +207,12 @@ class Effects:
                     continue
                 both = [each[todo] for each in moves if todo in each]
                 more, less = map(_NONE.union, *both)
+                lost = less & worlds[0][0].hosts_of(uses[0].was)
                 if more:
                     gains[todo] |= dict.fromkeys(askers, more)
+                if lost:
+                    losses[todo] |= dict.fromkeys(askers, lost)
                 if less:
-                    losses[todo] |= dict.fromkeys(askers, less)
                     had = uses[0].was or uses[0].elsewhere
                     if had and shares[-1].strands(todo, uses[-1]):
                         stranded[todo] += askers
@@ -349,7 +351,9 @@ class Effects:
                 now_, later = (world.hosts(old) for world in self._everywhere)
                 rest = later - hosts if hosts is not None else _NONE
                 is_stranded = bool(now_ and later and not rest)
-            yield asker, more, less, is_stranded
+            # What sync alone would open is nobody's yet.
+            lost = less & old_worlds[0].hosts_of(uses[0][0]) if less else less
+            yield asker, more, lost, is_stranded
 
     def _affected_servers(
         self, after: Snapshot
