@@ -178,3 +178,18 @@ def without_frames(error: BaseException) -> None:
             visited.add(id(one))
             one.__traceback__ = None
             pending += one.__cause__, one.__context__
+
+
+def ends_process(error: BaseException) -> bool:
+    """Return whether an exception ends a process or thread from outside.
+
+    Any other one is a failure of the code that raises it, also if it is no
+    subclass of Exception: a plugin may call ``sys.exit()``. oslo.service ends
+    with a SystemExit that has the number of a signal, and eventlet with a
+    GreenletExit; neither is imported here.
+    """
+    return (
+        isinstance(error, (KeyboardInterrupt, GeneratorExit))
+        or (isinstance(error, SystemExit) and hasattr(error, 'signo'))
+        or type(error).__name__ == 'GreenletExit'
+    )

@@ -75,7 +75,7 @@ class IndexCache:
     def _renewed(self, asked_at: float) -> CachedIndex:
         """Return an index that is recent enough for a call."""
         try:
-            snapshot = self._taken(self._read(), asked_at)
+            snapshot = self._taken(self._read_all(), asked_at)
         except exception.IsolateAggregatesError as exc:
             exception.without_frames(exc)
             self._on_failure()
@@ -85,6 +85,15 @@ class IndexCache:
             raise
         self._works_again()
         return snapshot
+
+    def _read_all(self) -> Sequence[Aggregate]:
+        try:
+            return self._read()
+        except BaseException as exc:
+            if isinstance(exc, Exception) or exception.ends_process(exc):
+                raise
+            # It would end the thread of the request without an answer.
+            raise RuntimeError(f'the aggregate source raised {exc!r}') from exc
 
     def _taken(
         self, aggregates: Sequence[Aggregate], read_at: float

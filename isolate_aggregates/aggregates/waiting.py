@@ -100,7 +100,7 @@ class WaitingCache(IndexCache):
     def _read_at(self, began_at: float) -> CachedIndex:
         try:
             # The data may be as old as the start of the reading.
-            snapshot = self._taken(self._read(), began_at)
+            snapshot = self._taken(self._read_all(), began_at)
         except exception.IsolateAggregatesError as exc:
             exception.without_frames(exc)
             self._failed(exc)

@@ -103,7 +103,9 @@ class LoadedFilter:
         try:
             locks = self.request_filter.locks(aggregates)
             return None if locks is None else tuple(locks)
-        except (Exception, SystemExit) as exc:
+        except BaseException as exc:
+            if exception.ends_process(exc):
+                raise
             raise exception.FilterError(
                 self.name,
                 f'failed to return its locks, with {self._described(exc)}.',
@@ -123,7 +125,9 @@ class LoadedFilter:
             raise
         # A filter that calls sys.exit() would end the thread of the request,
         # and its server would wait forever.
-        except (Exception, SystemExit) as exc:
+        except BaseException as exc:
+            if exception.ends_process(exc):
+                raise
             raise exception.FilterError(
                 self.name,
                 f'failed with {self._described(exc)}; the request cannot be '

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 import functools
+import math
 import random
 import time
 from typing import Any
@@ -40,12 +41,15 @@ _CLAIM = report.SchedulerReportClient.claim_resources
 # a random time, at most this number of seconds, doubled for each further try.
 _TRIES = 6
 _WAIT = 0.2
-# All claims of a request together wait no longer than this number of seconds:
-# the conductor waits a minute for nova-scheduler, which tries host by host.
+# The conductor waits a minute for nova-scheduler, which tries host by host.
+# So many seconds after the first failure of a request no claim waits for a
+# further try, and so many seconds after it none is tried at all: Placement may
+# be slow.
 _LONGEST = 15.0
-# The attribute of the context of a request with the end of that time. Nova
-# sends only its own.
-_UNTIL = '_isolate_aggregates_claims_until'
+_LONGEST_IN_ALL = 30.0
+# The attribute of the context of a request with the time of its first failure.
+# Nova sends only its own.
+_FAILED_AT = '_isolate_aggregates_claim_failed_at'
 
 # What Nova's client raises if it gets no answer, or not the one it expects.
 _FAILURES = (
@@ -86,6 +90,17 @@ def _checked(
     if not _takes_slots(alloc_request):
         return claim()
     for number in range(_TRIES):
+        lost = _seconds_lost(context)
+        if lost > _LONGEST_IN_ALL:
+            # Say so once, and not for each of the other hosts.
+            if lost < math.inf:
+                LOG.warning(
+                    'No further slot is claimed for %(consumer)s, because '
+                    'claims of its request have failed for %(seconds)d s.',
+                    {'consumer': consumer_uuid, 'seconds': lost},
+                )
+                setattr(context, _FAILED_AT, -math.inf)
+            return False
         try:
             former = _deadline.run(
                 lambda: client.get_allocs_for_consumer(context, consumer_uuid)
@@ -97,6 +112,7 @@ def _checked(
                 'cannot be read from Placement: %(problem)s',
                 {'consumer': consumer_uuid, 'problem': short(exc)},
             )
+            _note_failure(context)
             return False
         if not (is_claimed := claim()):
             return is_claimed
@@ -110,6 +126,7 @@ def _checked(
                 'it cannot be checked: %(problem)s',
                 {'consumer': consumer_uuid, 'problem': short(exc)},
             )
+            _note_failure(context)
             _withdraw(client, context, consumer_uuid, former)
             return False
         if not oversold:
@@ -119,24 +136,28 @@ def _checked(
             'Placement has accepted more claims than fit: %(oversold)s',
             {'consumer': consumer_uuid, 'oversold': '; '.join(oversold)},
         )
+        _note_failure(context)
         _withdraw(client, context, consumer_uuid, former)
         wait = random.uniform(0, _WAIT * 2**number)  # noqa: S311
-        if number + 1 == _TRIES or wait > _time_left(context):
+        if number + 1 == _TRIES or _seconds_lost(context) + wait > _LONGEST:
             break
         time.sleep(wait)
     return False
 
 
-def _time_left(context: nova_context.RequestContext) -> float:
-    """Return for how many seconds the claims of a request may still wait.
+def _note_failure(context: nova_context.RequestContext) -> None:
+    """Record when a claim of a request failed for the first time."""
+    if not hasattr(context, _FAILED_AT):
+        setattr(context, _FAILED_AT, time.monotonic())
 
-    Without any, each other host is tried once.
+
+def _seconds_lost(context: nova_context.RequestContext) -> float:
+    """Return how long ago a claim of a request failed; 0 if none has.
+
+    The time before does not count: a request may be for many servers.
     """
-    until = getattr(context, _UNTIL, None)
-    if until is None:
-        until = time.monotonic() + _LONGEST
-        setattr(context, _UNTIL, until)
-    return float(until) - time.monotonic()
+    now = time.monotonic()
+    return now - float(getattr(context, _FAILED_AT, now))
 
 
 def _takes_slots(alloc_request: Mapping[str, Any]) -> bool:

@@ -223,6 +223,74 @@ def test_many_oversold_hosts_do_not_use_up_the_time_of_the_conductor(
     assert claims._LONGEST / 2 < now[0] <= claims._LONGEST
 
 
+@pytest.mark.parametrize('failing', [None, 'usages', 'get /allocations'])
+def test_a_slow_placement_does_not_use_up_the_time_of_the_conductor(
+    cloud, server, monkeypatch, caplog, failing
+):
+    """Each call takes three seconds, on ten oversold or unreadable hosts."""
+    now = [0.0]
+    hosts = [cloud.host() for _ in range(10)]
+    cloud.oversell_always(*hosts)
+    request = cloud.watched._request
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+        sleep = staticmethod(lambda seconds: None)
+
+    def slow(method, url, **kwargs):
+        now[0] += 3
+        return request(method, url, **kwargs)
+
+    monkeypatch.setattr(claims, 'time', Clock)
+    monkeypatch.setattr(cloud.watched, '_request', slow)
+    if failing:
+        cloud.watched.failing[failing] = ks_exceptions.ConnectTimeout()
+    context = nova_context.get_admin_context()
+    for host in hosts:
+        assert cloud.claim(server, host, context=context) is False
+    assert now[0] < 60
+    assert caplog.text.count('claims of its request have failed for') == (
+        failing != 'get /allocations'
+    )
+    assert cloud.hosts_of(server) == set()
+
+
+def test_the_time_of_one_request_is_not_that_of_the_next(
+    cloud, server, monkeypatch
+):
+    now = [0.0]
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+        sleep = staticmethod(lambda seconds: None)
+
+    monkeypatch.setattr(claims, 'time', Clock)
+    host, other = cloud.host(), cloud.host()
+    context = nova_context.get_admin_context()
+    cloud.watched.failing['usages'] = ks_exceptions.ConnectTimeout()
+    assert cloud.claim(server, host, context=context) is False
+    cloud.watched.failing.clear()
+    now[0] = 1000.0
+    assert cloud.claim(server, other, context=context) is False
+    assert cloud.claim(server, other)
+
+
+def test_claims_that_succeed_have_no_time_limit(cloud, monkeypatch):
+    """A request may be for many servers."""
+    now = [0.0]
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+
+    monkeypatch.setattr(claims, 'time', Clock)
+    context = nova_context.get_admin_context()
+    for _ in range(3):
+        assert cloud.claim(
+            uuidutils.generate_uuid(), cloud.host(), context=context
+        )
+        now[0] += 1000
+
+
 def test_an_evacuated_server_gets_its_allocations_back(cloud, server):
     source, host = cloud.host(), cloud.host()
     assert cloud.claim(server, source)

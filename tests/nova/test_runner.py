@@ -2,14 +2,17 @@
 """The request filters on requests of Nova, and on the hosts it finds."""
 
 import logging
+import signal
 import time
 
 from cases import cases
+import greenlet
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 import nova_flavors
 from oslo_config import cfg
+from oslo_service import service
 import pytest
 
 from isolate_aggregates import conf as ia_conf
@@ -322,6 +325,26 @@ def test_a_filter_that_fails_refuses_and_is_named():
     worker = Worker(broken)
     assert worker.refusal().startswith('Request filter filter1 failed with')
     assert worker.observer.told == [('filter1', exception.FilterError)]
+
+
+@pytest.mark.parametrize(
+    'error',
+    [service.SignalExit(signal.SIGHUP), greenlet.GreenletExit()],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_filter_does_not_keep_nova_scheduler_from_stopping(error):
+    class Stopped(Filter):
+        def __call__(self, request, aggregates):
+            raise error
+
+        def locks(self, aggregates):
+            raise error
+
+    worker = Worker(Stopped())
+    with pytest.raises(type(error)):
+        worker.narrow()
+    with pytest.raises(type(error)):
+        LoadedFilter('mine', Stopped()).locks(None)
 
 
 def test_without_aggregates_there_is_no_filter_to_blame():

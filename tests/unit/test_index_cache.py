@@ -531,6 +531,30 @@ def test_errors_of_libraries_appear_only_in_the_log(source, clock, caplog):
     assert caplog.text.endswith(' Reported: http://db is away\n')
 
 
+class OfLibrary(BaseException):
+    """Like those of eventlet and asyncio, which are no subclass either."""
+
+
+@pytest.mark.parametrize('error', [SystemExit(1), OfLibrary()])
+@pytest.mark.parametrize('waits', [False, True])
+def test_a_source_cannot_end_the_thread_of_a_request(source, error, waits):
+    """Nova would get no answer, and the server would wait forever."""
+    source.error = error
+    cache = (
+        WaitingCache(source, deadline=PATIENCE)
+        if waits
+        else IndexCache(source)
+    )
+    with pytest.raises(RuntimeError, match='the aggregate source raised'):
+        cache.get()
+
+
+def test_a_source_does_not_keep_a_process_from_stopping(source):
+    source.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        IndexCache(source).get()
+
+
 def test_an_unexpected_error_reaches_the_waiting_call(source, clock, caplog):
     source.error = RuntimeError('no such luck')
     cache = WaitingCache(source, ttl=30, deadline=PATIENCE)

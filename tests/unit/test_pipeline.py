@@ -72,7 +72,16 @@ def exits(request, aggregates):
     sys.exit('there is no license server')
 
 
-@pytest.mark.parametrize('broken', [raises, yields_nonsense, exits])
+class OfLibrary(BaseException):
+    """Like those of eventlet and asyncio, which are no subclass either."""
+
+
+@FunctionFilter
+def times_out(request, aggregates):
+    raise OfLibrary
+
+
+@pytest.mark.parametrize('broken', [raises, yields_nonsense, exits, times_out])
 def test_a_filter_that_breaks_refuses_the_request(broken):
     runner = pipeline.Pipeline({'mine': broken})
     with pytest.raises(exception.FilterError, match=r'^Request filter mine '):
