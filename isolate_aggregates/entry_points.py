@@ -44,28 +44,36 @@ def load(
         on_missing_entrypoints_callback=missing,
         on_load_failure_callback=broken,
     )
+    # stevedore chooses one, which may be another one after each installation.
+    doubled = ambiguous(manager.list_entry_points())
     for name in names:
-        values = {
-            entry_point.value
-            for entry_point in manager.list_entry_points()
-            if entry_point.name == name
-        }
-        # stevedore chooses one, which may be another one after each
-        # installation. The same distribution may be found in several places.
-        if len(values) > 1:
-            raise error(
-                name,
-                'is provided more than once, by '
-                f'{", ".join(sorted(_owners(namespace, name)))}; uninstall '
-                'all but one of these distributions.',
-            )
+        if name in doubled:
+            raise error(name, doubled_by(namespace, name))
     return {ext.name: ext.plugin for ext in manager}
 
 
-def _owners(namespace: str, name: str) -> set[str]:
-    """Return the distributions that provide a plugin, with what it is."""
-    return {
+def ambiguous(entry_points: Iterable[metadata.EntryPoint]) -> frozenset[str]:
+    """Return the names that stand for different plugins.
+
+    The same distribution may be found in several places; that is no conflict.
+    """
+    values: dict[str, str] = {}
+    return frozenset(
+        entry_point.name
+        for entry_point in entry_points
+        if values.setdefault(entry_point.name, entry_point.value)
+        != entry_point.value
+    )
+
+
+def doubled_by(namespace: str, name: str) -> str:
+    """Return what is wrong with a name that stands for different plugins."""
+    owners = {
         f'{entry_point.dist.name if entry_point.dist else "unknown"} '
         f'({entry_point.value})'
         for entry_point in metadata.entry_points(group=namespace, name=name)
     }
+    return (
+        f'is provided more than once, by {", ".join(sorted(owners))}; '
+        'uninstall all but one of these distributions.'
+    )

@@ -429,3 +429,28 @@ def test_folded_commands_can_be_pasted(arguments):
         check=True,
     )
     assert result.stdout == ''.join(f'{one}\0' for one in arguments)
+
+
+def test_a_command_that_two_distributions_provide_is_refused(
+    run, tmp_path, monkeypatch
+):
+    """Either of them could change the cloud."""
+    info = tmp_path / 'other-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Name: other\nVersion: 1.0\n', 'utf-8')
+    (info / 'entry_points.txt').write_text(
+        f'[{app.COMMANDS}]\nlock_create = json:JSONDecoder\n', 'utf-8'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    finished = run('lock', 'create', 'win-hosts')
+    assert finished.code == 2
+    assert finished.err.startswith(
+        'Command lock create is provided more than once, by '
+        'isolate-aggregates (isolate_aggregates.tools.commands.'
+    )
+    assert finished.err.endswith(
+        'other (json:JSONDecoder); uninstall all but one of these '
+        'distributions.\n'
+    )
+    # All others are as they were.
+    assert run('filter', 'list').code == 0

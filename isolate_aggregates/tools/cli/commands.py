@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cliff import commandmanager
 
+from isolate_aggregates import entry_points
 from isolate_aggregates.tools.cli.listed import DESCRIPTIONS, Listed
 from isolate_aggregates.tools.wording import meant
 
@@ -61,11 +62,19 @@ _MEANINGS = {
 class CommandManager(commandmanager.CommandManager):
     """Finds commands, and imports each only when it runs."""
 
+    def __init__(self, namespace: str) -> None:
+        # Namespace and entry point of commands that several packages provide.
+        self._doubled: dict[str, tuple[str, str]] = {}
+        super().__init__(namespace)
+
     def load_commands(self, namespace: str) -> None:
         """Find the commands without importing them, unlike cliff."""
         self.group_list.append(namespace)
-        for entry_point in metadata.entry_points(group=namespace):
+        found = metadata.entry_points(group=namespace)
+        for entry_point in found:
             self.commands[entry_point.name.replace('_', ' ')] = entry_point
+        for name in entry_points.ambiguous(found):
+            self._doubled[name.replace('_', ' ')] = namespace, name
 
     def find_command(self, argv: list[str]) -> Any:
         """Return the command whose name the arguments begin with.
@@ -77,10 +86,13 @@ class CommandManager(commandmanager.CommandManager):
             factory, name, arguments = super().find_command(argv)
             if name not in self.commands:
                 raise ValueError(name)
-            return factory, name, arguments
         except ValueError:
             words = itertools.takewhile(lambda word: word[:1] != '-', argv)
             raise ValueError(self._unknown(tuple(words))) from None
+        if name in self._doubled:
+            problem = entry_points.doubled_by(*self._doubled[name])
+            raise ValueError(f'Command {name} {problem}')
+        return factory, name, arguments
 
     def _unknown(self, words: Sequence[str]) -> str:
         """Return what is wrong with the name of a command."""
