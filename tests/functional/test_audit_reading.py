@@ -201,7 +201,8 @@ def test_servers_without_hosts_are_a_failure(
     ],
 )
 def test_hints_can_have_several_values(hint_lists, hints):
-    assert cloud_servers.hints_from(hint_lists) == hints
+    found = cloud_servers.hints_from('server', hint_lists)
+    assert found.get('scheduler_hints', {}) == hints
 
 
 # Repairing.

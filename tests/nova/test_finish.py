@@ -8,6 +8,7 @@ from nova import exception as nova_exception
 from nova.scheduler import request_filter
 from oslo_config import cfg
 import pytest
+import requests
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import placement, registration
@@ -132,6 +133,7 @@ def test_a_missing_host_filter_is_warned_about_at_the_start(
 def test_the_impatient_client_has_a_short_timeout(monkeypatch):
     class Session:
         timeout = None
+        session = requests.Session()
 
     class Adapter:
         session = Session()

@@ -9,6 +9,8 @@ import pytest
 from starting import starts
 
 ROOT = pathlib.Path(__file__).parents[2]
+# A program of its own.
+PROGRAM = 'isolate_aggregates.nova.manage'
 OTHER_WINGS = {'tools', 'reservations', 'testing', '__main__.py'}
 
 DEFAULT = """
@@ -53,6 +55,7 @@ def plugin():
         if inner.parts[0] not in OTHER_WINGS:
             parts = (package.name, *inner.with_suffix('').parts)
             files['.'.join(parts).removesuffix('.__init__')] = path
+    del files[PROGRAM]
     return files
 
 
