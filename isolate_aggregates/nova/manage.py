@@ -259,37 +259,33 @@ def _unrecorded(
         if server is None:
             continue
         image = '' if row.data.get('is_bfv') else server.image_ref or ''
-        if _has_record(row, image):
+        try:
+            record = row.record
+        except exception.RequestRefused as exc:
+            # A newer version may have written it.
+            count.problems += exc.reasons
+            continue
+        if record is not None and not record.is_of(image):
+            # Another scheduler has accepted a rebuild.
+            record = None
+        if record is not None and (
+            record.properties is not None or row.uuid in rebuilds
+        ):
+            # What Nova has after a rebuild may not have been accepted.
             continue
         if server.task_state:
             count.busy += 1
+            continue
+        properties = images.properties_of(metadata.get(row.uuid, {}))
+        if record is not None:
+            yield row, record._replace(properties=properties)
             continue
         spec = row.spec
         named = images.named_image(spec)
         if images.is_refused(image, named, rebuilds.get(row.uuid, [])):
             count.unknown.append(row.uuid)
             continue
-        yield (
-            row,
-            Placed(
-                named,
-                tuple(images.traits_of(spec)),
-                images.properties_of(metadata.get(row.uuid, {})),
-            ),
-        )
-
-
-def _has_record(row: _Row, image: str) -> bool:
-    """Return whether nova-scheduler would use the record of a server."""
-    try:
-        server = row.record
-    except exception.RequestRefused:
-        return False
-    return (
-        server is not None
-        and server.is_of(image)
-        and server.properties is not None
-    )
+        yield row, Placed(named, tuple(images.traits_of(spec)), properties)
 
 
 def _report(verb: str, count: Count, most: int | None) -> int:

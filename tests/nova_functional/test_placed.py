@@ -178,6 +178,11 @@ class RecordTest(LifeTest):
             return True
 
         placed.edit(server['id'], change)
+        # Nothing that is not understood is overwritten.
+        found = manage.record()
+        assert found.done == 0
+        [problem] = found.problems
+        assert server['id'] in problem
         self.admin_api.post_server_action(
             server['id'], {'migrate': None}, check_response_status=[202, 400]
         )
@@ -204,6 +209,16 @@ class NothingCountsTest(LifeTest):
         licensed, image = self.boot_from(LICENSE, 'other')
         trait = LICENSE.removeprefix('trait:')
         assert record_of(licensed) == Placed(image, (trait,))
+        # What nothing has accepted is not recorded later.
+        self.write(image, LICENSE, MINE)
+        licensed = self.rebuild(licensed, image)
+        assert manage.record().done == 0
+        assert record_of(licensed) == Placed(image, (trait,))
+        whole, image = self.boot_from(LICENSE, 'other')
+        assert manage.record().done == 1
+        assert record_of(whole) == Placed(
+            image, (trait,), {'other': 'required', LICENSE: 'required'}
+        )
         plain, _ = self.boot_from('other')
         assert record_of(plain) is None
         plain = self.rebuild_refused(plain, LICENSE)
