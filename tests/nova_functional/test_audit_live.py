@@ -282,8 +282,11 @@ class AuditTest(PageTest):
             server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None}
         )
         assert 'server-misplaced' not in self.audit('--servers')
-        told = self.run_command('explain', '--server', server['id']).out
-        assert 'host1' in told.partition('Excluded')[0]
+        for host, status in (('host1', 0), ('host2', 4)):
+            checked = self.run_command(
+                'check', '--server', server['id'], '--host', host
+            )
+            assert checked.code == status, checked.out
         self.admin_api.microversion = '2.67'
         live = {'host': 'host2', 'block_migration': 'auto', 'force': True}
         self.admin_api.post_server_action(

@@ -524,6 +524,27 @@ def test_all_reservations_leave_a_host_in_one_command(
     assert 'h9 is not a host for reservations' in unknown.err
 
 
+def test_a_reservation_that_cannot_leave_a_host_keeps_no_other_there(
+    command, run_json, world
+):
+    for _ in range(2):
+        run_json(*CREATE, '--id', str(uuid.uuid4()), '--affinity', 'same')
+    for host in ('h3', 'h4'):
+        world.add_host(host)
+    listed = run_json('list')['reservations']
+    stuck, other = [one['id'] for one in listed if 'h1' in one['hosts']]
+    world.wire.refuse = lambda method, url, body: (
+        500 if method != 'GET' and stuck in url + body else None
+    )
+    result = command('repair', '--from', 'h1', '-f', 'json')
+    assert result.code != 0
+    moved = {one['id']: one for one in json.loads(result.out)['reservations']}
+    assert moved[stuck]['problems']
+    assert 'h1' in moved[stuck]['hosts']
+    assert not moved[other]['problems']
+    assert 'h1' not in moved[other]['hosts']
+
+
 def test_each_host_is_enabled_and_disabled_independently(
     command, run_json, world
 ):
