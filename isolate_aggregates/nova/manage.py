@@ -351,6 +351,14 @@ def main(argv: list[str] | None = None) -> int:
     if most is not None and most < 1:
         print('--max-count must be a positive integer.', file=sys.stderr)
         return MISUSED
+    if not conf.api_database.connection:
+        print(
+            '[api_database] connection is not set in the files that were '
+            f'read: {", ".join(conf.config_file) or "none"}; name those of '
+            'nova-scheduler with --config-file.',
+            file=sys.stderr,
+        )
+        return MISUSED
     objects.register_all()
     # Nova's cells have message queues too; nothing is sent.
     rpc.set_defaults(control_exchange='nova')

@@ -72,6 +72,13 @@ def test_a_database_that_cannot_be_read_is_an_error(run):
     assert 'Traceback' not in done.stderr
 
 
+def test_files_without_a_database_are_named(run):
+    done = run('record', api_database='')
+    assert done.returncode == 127
+    assert '[api_database] connection is not set' in done.stderr
+    assert 'nova.conf; name those of nova-scheduler' in done.stderr
+
+
 def test_a_file_that_cannot_be_read_is_an_error(run):
     done = run('record', more='nonsense')
     assert done.returncode == 127
