@@ -131,6 +131,10 @@ CLOUDS = {
     'the flavor lost its key, and its name says so': cloud(
         flavors=FLAVORS + flavor('hw:cpu_policy', 'shared')
     ),
+    'an aggregate has the default zone': cloud(
+        aggregates=LOCKED
+        + '- {name: zoned, id: 8, hosts: [bob], availability_zone: nova}\n'
+    ),
     'servers use more than there is': cloud(
         hosts=HOSTS.replace(
             'DISK_GB: 99}}', 'DISK_GB: 99}, usages: {VCPU: 9}}'

@@ -197,9 +197,9 @@ def default_zone(cloud: AuditedCloud) -> Iterator[Finding]:
             'nowhere else',
             (
                 Repair(
-                    text=f'{command} while no server is on its hosts, as Nova '
-                    'refuses it otherwise; this lets servers that request '
-                    f'zone {commands.quoted(zone)} use all hosts again'
+                    text='when no server is on its hosts, as Nova refuses it '
+                    f'otherwise, run {command}; this lets servers that '
+                    f'request zone {commands.quoted(zone)} use all hosts again'
                 ),
             ),
             about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
