@@ -23,7 +23,7 @@ TREE = (
     *('.ci', '.gitignore', '.zuul.yaml'),
     'bindep.txt',
     *('LICENSE', 'Makefile', 'README.rst', 'SECURITY.rst'),
-    *('devstack', 'doc', 'etc', 'examples'),
+    *('devstack', 'doc', 'etc', 'examples', 'findings'),
     *('isolate_aggregates', 'pyproject.toml', 'releasenotes'),
     *('requirements.txt', 'setup.cfg', 'setup.py', 'tests', 'tools'),
 )
