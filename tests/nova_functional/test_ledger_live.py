@@ -13,6 +13,7 @@ from oslo_utils import timeutils
 import pytest
 from test_lives import LifeTest
 
+from isolate_aggregates.nova import manage
 from isolate_aggregates.tools.ledger import reading
 from isolate_aggregates.tools.ledger.writer import LedgerWriter
 
@@ -297,23 +298,35 @@ class LedgerTest(CommandTest):
             self.live(random.Random(seed), f'windows-{seed}')
 
     def test_a_key_by_the_image_is_known_or_said_to_be_unknown(self):
-        """Nova tells no traits of images."""
+        """Nova tells no traits of images, but a record of a server does."""
         self.aggregate('windows', ('host1',), {LOCK: 'required'})
         self.give_trait('host1', LICENSE)
         since = text(self.clock)
         flavor = self.flavor()
-        keyed, gone = (self.image({LOCK: 'required'}) for _ in range(2))
-        images = {keyed: (LOCK,), gone: None, IMAGE: ()}
-        servers = {each: self.boot(flavor, each)['id'] for each in images}
+        keyed, recorded, gone = (
+            self.image({LOCK: 'required'}) for _ in range(3)
+        )
+        images = {keyed: (LOCK,), gone: None, IMAGE: (), recorded: (LOCK,)}
+        servers = {}
+        for image in images:
+            if image == recorded:
+                # Those before have none.
+                assert manage.forget().done
+            servers[image] = self.boot(flavor, image)['id']
+        del self.glance.images[recorded]
         del self.glance.images[gone]
         self.advance(random.Random(SEED))
-        recorded = reading.look(self.live_cloud(), CONF).servers
+        seen = reading.look(self.live_cloud(), CONF).servers
         for image, keys in images.items():
-            assert recorded[servers[image]].keys == keys
+            assert seen[servers[image]].keys == keys
         document = self.ledger('--lock', LOCK, '--since', since)
         assert {
             each['server']: each['has_key'] for each in document['stays']
-        } == {servers[keyed]: True, servers[gone]: None}
+        } == {
+            servers[keyed]: True,
+            servers[recorded]: True,
+            servers[gone]: None,
+        }
         [sentence] = [
             each for each in document['not_known'] if 'had the key' in each
         ]

@@ -8,6 +8,8 @@ from base import IMAGE, host_of
 from page_cloud import PageTest
 import runners
 
+from isolate_aggregates import conf as ia_conf
+
 FIRST = 'user/tutorial.rst'
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -17,6 +19,7 @@ class LivePagesTest(PageTest):
 
     HOSTS = ('win-1', 'linux-1')
     RUNNER = 'tests/nova_functional/test_live_pages.py'
+    OPTIONS = (*PageTest.OPTIONS, (ia_conf.GROUP, 'servers_recorded', True))
 
     def setUp(self):
         super().setUp()
