@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from isolate_aggregates import text
+from isolate_aggregates import shell, text
 from isolate_aggregates.exception import IsolateAggregatesError
 from isolate_aggregates.tools import errors as tools_errors
 
@@ -53,12 +53,13 @@ class StaleRecord(ReservationError):
 
     def __init__(self, reservation: str, slots: int) -> None:
         self.slots = slots
+        put = shell.command('reservation set', reservation, '--end', 'TIME')
+        end = shell.command('reservation end', reservation)
         super().__init__(
             reservation,
             'has a record in Nova that is older than its slots in Placement, '
-            'so nothing of it is ended or deleted; run reservation set '
-            f'{reservation} --end TIME with the end that it should have, or '
-            f'reservation end {reservation}',
+            f'so nothing of it is ended or deleted; run {put} with the end '
+            f'that it should have, or {end}',
         )
 
 

@@ -21,7 +21,7 @@ import json
 import logging
 from typing import Any
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, shell
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, events, names, record
 from isolate_aggregates.reservations.parts import tried
@@ -277,8 +277,10 @@ def _reading(reservation: str, entry: FlavorRecord) -> Iterator[Any]:
             )
         yield document
     except (LookupError, TypeError, ValueError, AttributeError) as exc:
+        name = entry.flavor.name
+        delete = shell.command('openstack flavor delete', names=[name])
         raise errors.ReservationError(
             reservation,
-            f'has an archive {entry.flavor.name} whose description is broken '
-            f'({exc!r}); run openstack flavor delete {entry.flavor.name}',
+            f'has an archive {name} whose description is broken ({exc!r}); '
+            f'run {delete}',
         ) from exc

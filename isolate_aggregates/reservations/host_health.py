@@ -7,7 +7,7 @@ import datetime
 from functools import partial
 import logging
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception, shell, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, hosts, names, pools
 from isolate_aggregates.reservations.capacity import HostClaims
@@ -64,17 +64,16 @@ def mend_hosts(
 
 def _advice(state: ObservedState, name: str) -> str:
     """Return what to do about a host that lacks what enabling sets."""
+    enable = shell.command('reservation host set --enable', name)
     if _may_be_leased(state, name):
         return (
             'it is not put back, because Blazar has leases '
             f'({text.named("aggregate", [a.name for a in state.leases])}) and '
-            'may have taken it out; once no lease uses it, run reservation '
-            f'host set --enable {name}'
+            f'may have taken it out; once no lease uses it, run {enable}'
         )
-    enable = f'run reservation host set --enable {name}'
     if _is_half_disabled(state.hosts.get(name)):
-        return f'{enable}, or with --disable to complete that'
-    return enable
+        return f'run {enable}, or with --disable to complete that'
+    return f'run {enable}'
 
 
 def _is_half_disabled(host: ReservationHost | None) -> bool:

@@ -10,7 +10,7 @@ are kept out all the time.
 from collections.abc import Iterator
 from functools import partial
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception, shell, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, names, pools, slots
 from isolate_aggregates.reservations.compute import Node
@@ -22,8 +22,6 @@ from isolate_aggregates.reservations.state import (
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.placement import edits, generations, inventories
-
-_DELETE = 'openstack resource provider delete'
 
 
 def enable_host(store: ReservationStore, name: str) -> ReservationHost:
@@ -102,7 +100,7 @@ def read_enablable(
             'again once its nova-compute has created one'
             if provider is None
             else 'has no resource provider in Placement, because that of an '
-            f'earlier compute node has its name; run {_DELETE} {provider} '
+            f'earlier compute node has its name; run {_delete(provider)} '
             'once no server uses it',
         )
     host = state.hosts.get(node.name)
@@ -110,12 +108,14 @@ def read_enablable(
         _refuse_ordinary(store, node, host)
     _refuse_foreign(node, state.pool)
     if lease := _lease_of(state, node.service):
+        leave = shell.command(
+            'openstack aggregate remove host', names=[lease.name, node.service]
+        )
         raise errors.ReservationHostError(
             node.name,
             f'cannot join the pool {store.pool}, because it is in aggregate '
             f'{lease.name}, as hosts of a lease of Blazar are; wait until the '
-            'lease ends, or if the aggregate is left of one run openstack '
-            f'aggregate remove host {lease.name} {node.service}',
+            f'lease ends, or if the aggregate is left of one run {leave}',
         )
     if host and host.provider and not (host.is_ready or host.in_pool):
         # A host joins the pool before it gets its reservation provider.
@@ -123,8 +123,8 @@ def read_enablable(
             node.name,
             f'cannot join the pool {store.pool}, because it has a reservation '
             'provider that was not created here: it may be a host of Blazar, '
-            f'which would reserve the same capacity; run {_DELETE} '
-            f'{host.provider} if no Blazar uses it',
+            'which would reserve the same capacity; run '
+            f'{_delete(host.provider)} if no Blazar uses it',
         )
     return state, node, host
 
@@ -216,11 +216,11 @@ def _leaves_pool(state: ObservedState, host: ReservationHost) -> bool:
 def _refuse_slots(host: ReservationHost) -> None:
     if host.slots:
         owners = text.named('reservation', host.slots)
+        leave = shell.command('reservation repair', '--from', host.name)
         raise errors.ReservationHostError(
             host.name,
-            f'has slots of {owners}; run reservation repair --from '
-            f'{host.name} and migrate the servers that are still there, or '
-            'run reservation end with each of them',
+            f'has slots of {owners}; run {leave} and migrate the servers that '
+            'are still there, or run reservation end with each of them',
         )
 
 
@@ -348,9 +348,14 @@ def _provide(store: ReservationStore, node: Node, uuid: str | None) -> None:
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )
     except exception.ServiceNotFound:
+        find = shell.command('openstack resource provider list --name', name)
         raise errors.ReservationHostError(
             node.name,
             f'cannot get the resource provider {name}, because another '
-            'provider has that name; run openstack resource provider list '
-            f'--name {name}, and {_DELETE} with it if nothing uses it',
+            f'provider has that name; run {find}, and openstack resource '
+            'provider delete with it if nothing uses it',
         ) from None
+
+
+def _delete(provider: str) -> str:
+    return shell.command('openstack resource provider delete', provider)

@@ -10,7 +10,7 @@ import datetime
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import text
+from isolate_aggregates import shell, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.reservation import Reservation
@@ -49,11 +49,15 @@ def of_nobody(
             and owner
             and not is_project(owner)
         ):
+            unset = shell.command(
+                'openstack aggregate unset',
+                *shell.option('--property', key),
+                names=[pool.name],
+            )
             yield errors.PoolError(
                 pool.name,
                 f'has a limit {text.escaped(key)}, which must end with the id '
-                'of a project; run openstack aggregate unset --property '
-                f'{text.escaped(key)} {pool.name}',
+                f'of a project; run {unset}',
             )
 
 
@@ -77,11 +81,15 @@ def excess(
     if slots <= limit:
         return None
     assert state.pool
+    more = shell.command(
+        'openstack aggregate set',
+        *shell.option('--property', f'{_key(target.project)}=NUMBER'),
+        names=[state.pool.name],
+    )
     return (
         f'exceeds a limit: project {target.project} would have '
         f'{text.counted(slots, "slot")} at the same time, and its limit is '
-        f'{limit}; ask for less, or run openstack aggregate set --property '
-        f'{_key(target.project)}=<number> {state.pool.name}'
+        f'{limit}; ask for less, or run {more}'
     )
 
 

@@ -27,7 +27,7 @@ import dataclasses
 import datetime
 from functools import partial
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception, shell, text
 from isolate_aggregates.reservations import (
     errors,
     execution,
@@ -425,11 +425,11 @@ def update(
         is_new = change != _present(reservation)
         first = max(now, reservation.start)
         if is_new and change.end is not None and change.end <= first:
+            ending = shell.command('reservation end', reservation.id)
             raise tools_errors.InvalidRequest(
                 f'Reservation {reservation.id} cannot be changed to end at '
                 f'{change.end.isoformat()}, which is in the past or before '
-                f'its start; run reservation end {reservation.id} to end it '
-                'now.'
+                f'its start; run {ending} to end it now.'
             )
         warning = reservation.warn_before
         if is_new or warn_before is not None:
@@ -536,9 +536,10 @@ def move(
         slots = state.slots(reservation.id)
         for name in hosts:
             if name not in slots:
+                see = shell.command('reservation show', reservation.id)
                 raise tools_errors.InvalidRequest(
                     f'Reservation {reservation.id} has no slots on {name}; '
-                    f'see reservation show {reservation.id}.'
+                    f'see {see}.'
                 )
         leaving = {*reservation.leaving, *hosts} if hosts else ()
         return dataclasses.replace(

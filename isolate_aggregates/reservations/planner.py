@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator
 import dataclasses
 import datetime
 
+from isolate_aggregates import shell
 from isolate_aggregates.reservations import capacity, limits
 from isolate_aggregates.reservations.actions import (
     Action,
@@ -197,10 +198,10 @@ class _Planning:
                 f'{assignment.advice}'
             )
         start = later.demand.start.isoformat(timespec='seconds')
+        then = shell.line(('--start', start))
         return (
             f'{assignment.refusal}; all of it fits from {start} on; run '
-            f'reservation create with --start {start}, or '
-            f'{assignment.advice}'
+            f'reservation create with {then}, or {assignment.advice}'
         )
 
     # Slots.

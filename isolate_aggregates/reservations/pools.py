@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterable
 import contextlib
 import dataclasses
 from functools import partial
+import itertools
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception, shell, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.state import ObservedState
@@ -37,11 +38,14 @@ def carry_out(actions: Iterable[Action]) -> None:
 
 def advice(pool: Aggregate | None) -> str:
     """Return what to do about a pool that may be Blazar's."""
-    name = pool.name if pool else '<pool>'
+    tag = shell.command(
+        'openstack aggregate set',
+        *shell.option('--property', f'{names.POOL_KEY}=true'),
+        names=[pool.name if pool else 'POOL'],
+    )
     return (
         'set [blazar:physical:host] aggregate_freepool_name to another name, '
-        'or if no Blazar uses it run openstack aggregate set --property '
-        f'{names.POOL_KEY}=true {name}'
+        f'or if no Blazar uses it run {tag}'
     )
 
 
@@ -200,16 +204,21 @@ def _reason_to_keep(
             'reservation end with each of them'
         )
     if names.POOL_KEY not in pool.metadata:
+        delete = shell.command('openstack aggregate delete', names=[pool.name])
         return (
             'was not created by isolate-aggregates: it has no '
-            f'{names.POOL_KEY}; run openstack aggregate delete {pool.name} if '
-            'nothing uses it'
+            f'{names.POOL_KEY}; run {delete} if nothing uses it'
         )
     others = {key for key in pool.metadata if not names.is_of_pool(key)}
     if others:
-        unset = ' '.join(f'--property {key}' for key in sorted(others))
+        keys = (shell.option('--property', key) for key in sorted(others))
+        unset = shell.command(
+            'openstack aggregate unset',
+            *itertools.chain.from_iterable(keys),
+            names=[pool.name],
+        )
         return (
-            f'has other metadata: {text.listed(others)}; run openstack '
-            f'aggregate unset {unset} {pool.name} if nothing uses it'
+            f'has other metadata: {text.listed(others)}; run {unset} if '
+            'nothing uses it'
         )
     return None

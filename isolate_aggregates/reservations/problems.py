@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 import datetime
 
-from isolate_aggregates import exception, text
+from isolate_aggregates import exception, shell, text
 from isolate_aggregates.reservations import errors, names, slots
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
@@ -119,18 +119,20 @@ class _Problems:
         own = self._reservation.id
         for name, on in sorted(self.slots.items()):
             if name in short:
-                repair = f'; run reservation repair {own}'
-                if on.used == on.total:
-                    repair += f' --from {name}'
-                yield Problem(Kind.OTHER, short[name], repair, name)
+                repair = shell.command(
+                    'reservation repair',
+                    own,
+                    *(('--from', name) if on.used == on.total else ()),
+                )
+                yield Problem(Kind.OTHER, short[name], f'; run {repair}', name)
             if name in leaving:
                 there = text.counted(on.used, 'server')
+                stay = shell.command('reservation repair', own, '--call-off')
                 yield Problem(
                     Kind.OTHER,
                     f'is being left and still has {there}',
                     '; migrate or delete '
-                    f'{text.plural(on.used, "it", "them")}, or run '
-                    f'reservation repair {own} --call-off',
+                    f'{text.plural(on.used, "it", "them")}, or run {stay}',
                     name,
                 )
                 continue
@@ -148,21 +150,32 @@ class _Problems:
         reservation, flavor = self._reservation, self._reservation.flavor
         access = self._state.access.get(reservation.id, frozenset())
         for project in sorted(access - reservation.projects):
+            unset = shell.command(
+                'openstack flavor unset',
+                *shell.option('--project', project),
+                names=[flavor.name],
+            )
+            share = shell.command(
+                'reservation set', reservation.id, '--share', project
+            )
             yield Problem(
                 Kind.OTHER,
                 f'project {project} has access to its flavor without being '
                 'one of its projects',
-                f'; run openstack flavor unset --project {project} '
-                f'{flavor.name}, or reservation set {reservation.id} --share '
-                f'{project}',
+                f'; run {unset}, or {share}',
             )
         extra_specs = self._state.extra_specs.get(reservation.id, {})
         for key in sorted(extra_specs.keys() - flavor.extra_specs.keys()):
+            unset = shell.command(
+                'openstack flavor unset',
+                *shell.option('--property', key),
+                names=[flavor.name],
+            )
             yield Problem(
                 Kind.OTHER,
                 'its flavor has an extra spec that it was not created with: '
                 f'{key}={extra_specs[key]}',
-                f'; run openstack flavor unset --property {key} {flavor.name}',
+                f'; run {unset}',
             )
 
     def _unknown_hosts(self) -> Iterator[Problem]:
@@ -171,14 +184,15 @@ class _Problems:
         known = hosts.keys() | {host.former_name for host in hosts.values()}
         for name in reservation.only_on:
             if name not in known:
+                enable = shell.command('reservation host set --enable', name)
+                end = shell.command('reservation end', reservation.id)
                 yield Problem(
                     Kind.OTHER,
                     'for which it was created is no host for reservations any '
                     'more, so it gets no slots there',
-                    '; run reservation host set --enable '
-                    f'{name}, or if the host has another name now, run '
-                    f'reservation end {reservation.id} and reservation '
-                    'create with --host and that name',
+                    f'; run {enable}, or if the host has another name now, '
+                    f'run {end} and reservation create with --host and that '
+                    'name',
                     name,
                 )
 
@@ -189,9 +203,12 @@ class _Problems:
             return
         have = text.plural(status.missing, 'has', 'have')
         less = (
-            f'set {reservation.id} --amount {status.slots}'
+            shell.command(
+                'reservation set',
+                *(reservation.id, '--amount', str(status.slots)),
+            )
             if status.slots
-            else f'end {reservation.id}'
+            else shell.command('reservation end', reservation.id)
         )
         yield Problem(
             Kind.MISSING,
@@ -199,7 +216,7 @@ class _Problems:
             f'{have} no host',
             '; run reservation reconcile once there is room, for example '
             'after reservation host set --enable with another host, or '
-            f'reservation {less}',
+            f'{less}',
             slots=status.missing,
         )
 
@@ -219,12 +236,14 @@ class _Problems:
             if newest:
                 newest = newest[: on.oversold]
                 what += f'; created last: {text.named("server", newest)}'
+            more = shell.command(
+                'reservation set',
+                *(own.id, '--amount', str(own.amount + on.oversold)),
+            )
             yield Problem(
                 Kind.OVERSOLD,
                 what,
-                '; run openstack server delete with one of them, or '
-                f'reservation set {own.id} --amount '
-                f'{own.amount + on.oversold}',
+                f'; run openstack server delete with one of them, or {more}',
                 name,
                 on.oversold,
             )
@@ -276,27 +295,34 @@ def _missed(kind: Kind, due: datetime.datetime, what: str) -> Problem:
 def _stuck(reservation: str, host: ReservationHost, on: HostSlots) -> str:
     """Return how many slots a host cannot serve, and what to do about it."""
     there = f': {text.counted(on.total, "slot")} there'
-    repair = f'reservation repair {reservation}'
+    options: tuple[str, ...] = ()
     if on.used:
         servers = text.plural(on.used, 'a server', 'servers')
         there += f', {on.used} with {servers}'
-        repair += f' --from {host.name}'
+        options = ('--from', host.name)
         if host.has_failed and host.service:
-            repair += ' --evacuate'
+            options += ('--evacuate',)
+    repair = shell.command('reservation repair', reservation, *options)
     if host.state is HostState.GONE:
         advice = f'run {repair}'
     elif not host.is_enabled:
-        advice = f'run reservation host set --enable {host.name}'
+        enable = shell.command('reservation host set --enable', host.name)
+        advice = f'run {enable}'
     elif host.state is HostState.DISABLED:
-        advice = (
-            f'run openstack compute service set --enable {host.service} '
-            f'nova-compute, or {repair}'
-        )
+        advice = f'run {_set_service("--enable", host)}, or {repair}'
     elif host.state is HostState.DOWN:
         advice = f'start its nova-compute, or run {repair}'
     else:
         advice = f'unlock it, or run {repair}'
     return f'{there}; {advice}'
+
+
+def _set_service(option: str, host: ReservationHost) -> str:
+    return shell.command(
+        'openstack compute service set',
+        option,
+        names=[host.service or host.name, 'nova-compute'],
+    )
 
 
 def _blocked(
@@ -317,13 +343,14 @@ def _blocked(
             f'{has}; run reservation reconcile to delete {them}'
             if works
             else f'{has}, which Nova does not delete; if the host has failed, '
-            f'run openstack compute service set --down {host.service} '
-            'nova-compute, and the next reservation reconcile deletes '
-            f'{them}'
+            f'run {_set_service("--down", host)}, and the next reservation '
+            f'reconcile deletes {them}'
         )
     if others:
         deletions = ' and '.join(
-            f'openstack resource provider allocation delete {consumer}'
+            shell.command(
+                'openstack resource provider allocation delete', consumer
+            )
             for consumer in others
         )
         clauses.append(
@@ -406,8 +433,10 @@ def _problem(
     name = names.resource_class(reservation)
     providers = sorted(state.hosts[host].provider or '' for host in on_hosts)
     free = ' and '.join(
-        'openstack resource provider inventory delete --resource-class '
-        f'{name} {provider}'
+        shell.command(
+            'openstack resource provider inventory delete',
+            *('--resource-class', name, provider),
+        )
         for provider in providers
     )
     servers = (
@@ -416,11 +445,13 @@ def _problem(
         else ''
     )
     first = 'first delete the servers, then ' if used else ''
+    keep = shell.command(
+        'reservation create', '--id', reservation, '--amount', str(total)
+    )
     return (
         f'has no record in Nova, but {text.counted(total, "slot")} on '
         f'{text.named("host", on_hosts)}{servers}; no other slots are planned '
         'there. To keep '
-        f'it, run reservation create --id {reservation} --amount {total} '
-        'with its project and size; to '
+        f'it, run {keep} with its project and size; to '
         f'free its slots, {first}run {free}'
     )

@@ -23,6 +23,7 @@ import json
 from typing import Any
 import zlib
 
+from isolate_aggregates import shell
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names
@@ -401,9 +402,14 @@ def _replaced(
     return errors.ReservationError(
         flavor.id,
         f'has a flavor {flavor.name} whose description was replaced; run '
-        'openstack flavor set --description TEXT '
-        f'{flavor.name} with the description of flavor '
+        f'{_describe(flavor)} with the description of flavor '
         f'{names.flavor(newest.flavor_id)}',
+    )
+
+
+def _describe(flavor: Flavor) -> str:
+    return shell.command(
+        'openstack flavor set --description TEXT', names=[flavor.name]
     )
 
 
@@ -446,10 +452,10 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         AttributeError,
         tools_errors.InvalidRequest,
     ) as exc:
+        delete = shell.command('openstack flavor delete', names=[flavor.name])
         raise errors.ReservationError(
             flavor.id,
             f'has a flavor {flavor.name} whose description is broken '
-            f'({exc!r}); correct it with openstack flavor set --description '
-            f'TEXT {flavor.name}, or run openstack flavor delete '
-            f'{flavor.name} once nothing uses it',
+            f'({exc!r}); correct it with {_describe(flavor)}, or run {delete} '
+            'once nothing uses it',
         ) from exc

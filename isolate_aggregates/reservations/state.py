@@ -12,7 +12,7 @@ import datetime
 import enum
 from typing import Any, Protocol, TypeVar
 
-from isolate_aggregates import text
+from isolate_aggregates import shell, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import errors, names
@@ -44,11 +44,15 @@ def pool_number(
         return None
     value = pool.metadata[key].strip()
     if not (value.isdecimal() and int(value) <= most):
+        correct = shell.command(
+            'openstack aggregate set',
+            *shell.option('--property', f'{key}={example}'),
+            names=[pool.name],
+        )
         raise errors.PoolError(
             pool.name,
             f'has {key}="{text.escaped(value)}", which must be a number of '
-            f'{unit} from 0 to {most}; run openstack aggregate set --property '
-            f'{key}={example} {pool.name}',
+            f'{unit} from 0 to {most}; run {correct}',
         )
     return int(value)
 

@@ -27,8 +27,8 @@ class UnknownResourceProperty(blazar_exceptions.BlazarException):
     code = 400
     msg_fmt = (
         'No host has a resource property %(name)s, which the requirements '
-        '%(requirements)s name; run openstack reservation host set --extra '
-        '%(name)s=VALUE with one that has it, or change the requirements'
+        '%(requirements)s name; run %(give)s with one that has it, or '
+        'change the requirements'
     )
 
 

@@ -23,6 +23,7 @@ from blazar.manager import exceptions as manager_exceptions
 from blazar.plugins.instances import instance_plugin
 from oslo_utils import strutils, timeutils
 
+from isolate_aggregates import shell
 from isolate_aggregates.reservations import plan
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.exceptions import (
@@ -204,6 +205,10 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
             raise UnknownResourceProperty(
                 name=exc.kwargs['id'],
                 requirements=values['resource_properties'],
+                give=shell.command(
+                    'openstack reservation host set --extra',
+                    f'{exc.kwargs["id"]}=VALUE',
+                ),
             ) from exc
         # The order is the order of preference.
         free = Counter(host['id'] for host in hosts)

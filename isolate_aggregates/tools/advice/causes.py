@@ -11,6 +11,7 @@ import dataclasses
 import os_resource_classes as orc
 import os_traits
 
+from isolate_aggregates import shell
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.constraints import Conclusion
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -279,11 +280,16 @@ class Causes:
         yield Repair(commands.unset(flavor, requirement.extra_spec))
         # Nova splits what an aggregate has at commas, so it cannot have one.
         if requirement.is_plain and ',' not in requirement.value:
-            pair = commands.quoted(f'{requirement.key}={requirement.value}')
+            line = shell.command(
+                'openstack aggregate set',
+                *shell.option(
+                    '--property', f'{requirement.key}={requirement.value}'
+                ),
+                names=['AGGREGATE'],
+            )
             yield Repair(
-                text=f'openstack aggregate set --property {pair} AGGREGATE, '
-                'for an aggregate of the hosts that have it; this lets '
-                f'flavor {flavor.name} use them'
+                text=f'{line}, for an aggregate of the hosts that have it; '
+                f'this lets flavor {flavor.name} use them'
             )
 
     def metadata_conclusions(self, request: Request) -> list[Conclusion]:

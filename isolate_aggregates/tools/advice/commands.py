@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextvars
 import dataclasses
-import shlex
 from types import MappingProxyType
 
 from oslo_utils import uuidutils
 
+from isolate_aggregates import shell
 from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.request import Flavor, Image
@@ -103,8 +103,7 @@ def shown(
     if any('\0' in word for command in commands for word in command):
         return ''
     return ' && '.join(
-        ' '.join(map(quoted, _named(_as_shown(words), names)))
-        for words in commands
+        shell.line(_named(_as_shown(words), names)) for words in commands
     )
 
 
@@ -138,22 +137,6 @@ def _as_shown(words: Sequence[str]) -> Sequence[str]:
     """Return a command as the program that shows it calls it."""
     first, *others = words
     return (*program.get(), *others) if first == PROGRAM else words
-
-
-def quoted(word: str) -> str:
-    """Return a word quoted for a shell, without control characters."""
-    if word.isprintable() and "'" not in word:
-        return shlex.quote(word)
-    return f"$'{''.join(map(_escaped, word))}'"
-
-
-def _escaped(character: str) -> str:
-    # Interactive shells may expand "!" even within quotes.
-    if character.isprintable() and character not in "'\\!":
-        return character
-    # Escaped as bytes, which do not depend on the locale.
-    octets = character.encode('utf-8', 'surrogatepass')
-    return ''.join(f'\\x{byte:02x}' for byte in octets)
 
 
 # Aggregates.
@@ -410,7 +393,14 @@ def disable_reservations(hosts: Iterable[str]) -> Commands:
 
 
 def _reservations(option: str, hosts: Sequence[str]) -> Commands:
-    words = (PROGRAM, 'reservation', 'host', 'set', option, *_guarded(hosts))
+    words = (
+        PROGRAM,
+        'reservation',
+        'host',
+        'set',
+        option,
+        *shell.guarded(hosts),
+    )
     return (Command(words, changes.pool(hosts, option == '--enable')),)
 
 
@@ -487,7 +477,7 @@ def _of_provider(provider: Provider, part: str, name: str) -> Command:
 
 
 def _openstack(words: Sequence[str], *names: str) -> Command:
-    return Command(('openstack', *words, *_guarded(names)))
+    return Command(('openstack', *words, *shell.guarded(names)))
 
 
 def _placement(microversion: str, words: Sequence[str], name: str) -> Command:
@@ -495,17 +485,8 @@ def _placement(microversion: str, words: Sequence[str], name: str) -> Command:
     return _openstack((*option, 'resource', *words), name)
 
 
-def _guarded(names: Sequence[str]) -> Sequence[str]:
-    # A name that starts with "-" looks like an option.
-    guard = any(name.startswith('-') for name in names)
-    return ('--', *names) if guard else names
-
-
 def _property(text: str) -> Sequence[str]:
-    # With "=", a value may start with "-".
-    if text.startswith('-'):
-        return (f'--property={text}',)
-    return ('--property', text)
+    return shell.option('--property', text)
 
 
 def _properties(values: Mapping[str, str]) -> Iterable[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
 
+from isolate_aggregates import shell
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import named
@@ -180,7 +181,7 @@ class _Mender:
         if zone and other:
             yield Repair(
                 text='request it with --availability-zone '
-                f'{commands.quoted(other)} instead of {commands.quoted(zone)}'
+                f'{shell.quoted(other)} instead of {shell.quoted(zone)}'
             )
         if not host:
             return

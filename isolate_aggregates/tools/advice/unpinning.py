@@ -5,7 +5,7 @@ Nova pins a server to the zone that was requested, and moves it within that
 zone only.
 """
 
-from isolate_aggregates.tools.advice import commands
+from isolate_aggregates import shell
 
 # The first release of Nova that can unpin a server, and its microversion.
 _RELEASE, _MICROVERSION = 34, '2.104'
@@ -20,7 +20,7 @@ def advice(server: str, zone: str, release: int) -> str:
     :param server: Its id, or a word that stands for it.
     :param release: The release of Nova.
     """
-    zone = commands.quoted(zone)
+    zone = shell.quoted(zone)
     if release >= _RELEASE:
         return (
             f'unpin the server from zone {zone}: PUT /servers/{server} with '

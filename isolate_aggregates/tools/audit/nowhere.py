@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates.tools.advice import commands
+from isolate_aggregates import shell
 from isolate_aggregates.tools.advice.nowhere import Nowhere
 from isolate_aggregates.tools.answers.deciding import silent
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -40,7 +40,7 @@ def images(cloud: AuditedCloud) -> Iterator[Finding]:
             yield Finding(
                 'no-host',
                 Severity.WARNING,
-                f'image {commands.quoted(image.name)} ({image.id})',
+                f'image {shell.quoted(image.name)} ({image.id})',
                 why.problem,
                 NOWHERE,
                 why.repairs,

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import shell
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters import loading
@@ -199,7 +200,7 @@ def default_zone(cloud: AuditedCloud) -> Iterator[Finding]:
                 Repair(
                     text='when no server is on its hosts, as Nova refuses it '
                     f'otherwise, run {command}; this lets servers that '
-                    f'request zone {commands.quoted(zone)} use all hosts again'
+                    f'request zone {shell.quoted(zone)} use all hosts again'
                 ),
             ),
             about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),

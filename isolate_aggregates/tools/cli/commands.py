@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cliff import commandmanager
 
-from isolate_aggregates import entry_points
+from isolate_aggregates import entry_points, shell
 from isolate_aggregates.tools.cli.listed import DESCRIPTIONS, Listed
 from isolate_aggregates.tools.wording import meant
 
@@ -99,15 +99,16 @@ class CommandManager(commandmanager.CommandManager):
         name = ' '.join(words)
         longer = [c for c in self.commands if c.startswith(f'{name} ')]
         if len(longer) > 1:
-            return (
-                f'Several commands begin with {name!r}. See '
-                f'isolate-aggregates help {name}.'
-            )
+            see = shell.command('isolate-aggregates help', *words)
+            return f'Several commands begin with {name!r}. See {see}.'
         group = [c for c in self.commands if c.split()[:1] == [*words[:1]]]
-        see = f'help {words[0]}' if len(group) > 1 else '--help'
+        see = shell.command(
+            'isolate-aggregates',
+            *(('help', words[0]) if len(group) > 1 else ('--help',)),
+        )
         return (
-            f'There is no command {name!r}{self._meant(words, group)}. See '
-            f'isolate-aggregates {see}.'
+            f'There is no command {name!r}{self._meant(words, group)}. '
+            f'See {see}.'
         )
 
     def _meant(self, words: Sequence[str], group: Sequence[str]) -> str:

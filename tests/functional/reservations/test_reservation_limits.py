@@ -65,7 +65,7 @@ def test_slots_at_the_same_time_are_limited(create, limit, world):
             f'Reservation {SECOND} exceeds a limit: project {PROJECT} would '
             'have 4 slots at the same time, and its limit is 3; ask for '
             'less, or run openstack aggregate set '
-            f'--property reservation_limit:{PROJECT}=<number> '
+            f'--property reservation_limit:{PROJECT}=NUMBER '
             'freepool.\n'
         )
     assert world.picture() == before

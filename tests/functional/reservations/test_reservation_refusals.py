@@ -906,7 +906,7 @@ REFUSED = [
         limit('reservation_limit', '1'),
         create,
         'exceeds a limit',
-        f'set --property reservation_limit:{PROJECT}=<number> freepool',
+        f'set --property reservation_limit:{PROJECT}=NUMBER freepool',
         limit(f'reservation_limit:{PROJECT}', '2'),
     ),
     (
