@@ -725,9 +725,9 @@ def test_manifests_of_orc_are_read():
         'openstack flavor set --property trait:CUSTOM_WINDOWS=required f-win',
         'openstack flavor create --vcpus 1 --ram 1024 gpu.small',
         'openstack image set --public i-win',
-        'openstack image create --min-disk 10 --property hw_cpu_cores=2 '
-        '--property hw_qemu_guest_agent=true --property os_distro=ubuntu '
-        'ubuntu',
+        'openstack image create --file FILE --min-disk 10 '
+        '--property hw_cpu_cores=2 --property hw_qemu_guest_agent=true '
+        '--property os_distro=ubuntu ubuntu',
     ]
     assert planned.unread == ()
 
@@ -762,7 +762,9 @@ def test_a_new_image_has_the_visibility_of_its_manifest(tmp_path):
         'metadata: {name: new}\nspec: {resource: {visibility: community}}'
     )
     planned = read(path, 'k-orc', CLOUD)
-    assert lines(planned) == ['openstack image create --community new']
+    assert lines(planned) == [
+        'openstack image create --file FILE --community new'
+    ]
 
 
 def test_other_manifests_are_skipped(tmp_path):
@@ -774,7 +776,9 @@ def test_other_manifests_are_skipped(tmp_path):
         '{diskFormat: raw}}}'
     )
     [command] = lines(read(path, 'k-orc', CLOUD))
-    assert command == 'openstack image create --disk-format raw new'
+    assert (
+        command == 'openstack image create --file FILE --disk-format raw new'
+    )
 
 
 def test_a_manifest_without_a_resource_is_refused(tmp_path):

@@ -86,6 +86,9 @@ _Thing = Aggregate | Flavor | Image
 # Choosing the host of a migration.
 _TARGETS = ('--os-compute-api-version=2.56',)
 _TRAITS = '1.6'
+
+# Until it is filled in, the client refuses it before it creates anything.
+_FILE = 'FILE'
 _CLASSES = '1.2'
 
 
@@ -301,8 +304,13 @@ def lock(aggregate: str, trait: str) -> Commands:
 
 
 def create_image(image: Image) -> Command:
-    """Return the command that creates an image, without its data."""
+    """Return the command that creates an image.
+
+    The file with its data has to be filled in. Without one the client takes
+    its input for the data if that is no terminal: the rest of a script.
+    """
     words = (
+        *('--file', _FILE),
         *(('--id', image.id) if image.id else ()),
         *(('--disk-format', image.disk_format) if image.disk_format else ()),
         *(('--min-disk', str(image.min_disk)) if image.min_disk else ()),
