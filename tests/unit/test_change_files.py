@@ -85,8 +85,8 @@ def test_a_terraform_plan_is_read_as_its_provider_carries_it_out():
         'openstack aggregate delete 8',
         'openstack flavor set --property trait:CUSTOM_WINDOWS=required f-win',
         'openstack flavor delete f-large',
-        'openstack flavor create --vcpus 2 --ram 8192 --disk 20 '
-        '--property trait:CUSTOM_GPU=required large',
+        'openstack flavor create --vcpus 2 --ram 8192 --disk 20 large',
+        'openstack flavor set --property trait:CUSTOM_GPU=required large',
         'openstack image set --property trait:CUSTOM_WINDOWS=required i-win',
         'openstack image set --public i-win',
     ]

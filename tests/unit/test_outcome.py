@@ -5,6 +5,7 @@ Those that change objects are tested with the audits that advise them.
 """
 
 from audit_clouds import configuration
+import pytest
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -46,8 +47,8 @@ def test_an_aggregate_is_created_and_gets_hosts_in_placement_too():
 
 def test_a_second_object_with_the_name_is_refused_as_nova_does():
     assert after(commands.create_aggregate('win')) == CLOUD
-    assert after(commands.create_flavor(Flavor('small', 'f2'))) == CLOUD
-    assert after(commands.create_flavor(Flavor('other', 'f1'))) == CLOUD
+    assert after(*commands.create_flavor(Flavor('small', 'f2'))) == CLOUD
+    assert after(*commands.create_flavor(Flavor('other', 'f1'))) == CLOUD
     assert after(commands.create_image(Image('other', 'i1'))) == CLOUD
 
 
@@ -74,6 +75,36 @@ def test_an_aggregate_is_renamed():
     assert (aggregate.name, aggregate.id) == ('new', 7)
 
 
+@pytest.mark.parametrize('id_', ['f2', ''])
+def test_what_a_new_flavor_gets_are_steps_that_can_fail(id_):
+    flavor = Flavor(
+        'new', id_, 1, 2, extra_specs={'b': '2', 'a': '1'}, is_public=False,
+        projects=frozenset({'p1', 'p2'}),
+    )  # fmt: skip
+    steps = commands.create_flavor(flavor)
+    assert [commands.shown([step]) for step in steps] == [
+        'openstack flavor create '
+        + ('--id f2 ' if id_ else '')
+        + '--vcpus 1 --ram 2 --private new',
+        *(
+            f'openstack flavor set {option} {id_ or "new"}'
+            for option in (
+                '--property a=1 --property b=2',
+                '--project=p1',
+                '--project=p2',
+            )
+        ),
+    ]
+    [*_, made] = after(*steps).flavors
+    assert (made.name, made.extra_specs, made.projects) == (
+        'new',
+        flavor.extra_specs,
+        flavor.projects,
+    )
+    [*_, made] = after(steps[0], steps[2]).flavors
+    assert (made.extra_specs, made.projects) == ({}, {'p1'})
+
+
 def test_flavors_and_images_are_created_and_deleted():
     flavor = Flavor('new', 'f2', 1, 2, 3, 4, 5, {'a': 'b=c'})
     image = Image(
@@ -81,7 +112,7 @@ def test_flavors_and_images_are_created_and_deleted():
         min_ram=1, min_disk=2,
     )  # fmt: skip
     cloud = after(
-        commands.create_flavor(flavor),
+        *commands.create_flavor(flavor),
         commands.create_image(image),
         *commands.delete_flavor(CLOUD.flavors[0]),
         commands.delete_image(CLOUD.images[0]),

@@ -22,6 +22,7 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change
+from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.placement.provider import Provider
 
 # An object: its kind, and its name. Empty ones stand for all.
@@ -258,18 +259,50 @@ def replace_spec(
 # Flavors and images.
 
 
-def create_flavor(flavor: Flavor) -> Command:
-    """Return the command that creates a flavor."""
+def create_flavor(flavor: Flavor) -> Commands:
+    """Return the commands that create a flavor.
+
+    Each fails if Nova refuses it. ``flavor create`` would only tell if the
+    extra specs or the access of a project are refused, and end with 0, and it
+    takes one project.
+    """
     sizes = {n: v for n in _SIZES if (v := getattr(flavor, n))}
     words = (
         *(('--id', flavor.id) if flavor.id else ()),
         *(word for n, v in sizes.items() for word in (f'--{n}', str(v))),
         *(() if flavor.is_public else ('--private',)),
-        *(f'--project={project}' for project in sorted(flavor.projects)),
-        *_properties(flavor.extra_specs),
     )
-    change = changes.new(flavor)
-    return _on(flavor, ('create', *words), change, name=flavor.name)
+    bare = dataclasses.replace(flavor, extra_specs={}, projects=frozenset())
+    create = _on(
+        flavor, ('create', *words), changes.new(bare), name=flavor.name
+    )
+    # As in the snapshot after the first command.
+    made = dataclasses.replace(
+        flavor, id=flavor.id or derived_uuid('flavor', flavor.name)
+    )
+    specs = flavor.extra_specs
+    return (
+        create,
+        *(
+            [
+                _on(
+                    flavor,
+                    ('set', *_properties(specs)),
+                    changes.values(made, specs),
+                )
+            ]
+            if specs
+            else []
+        ),
+        *(
+            _on(
+                flavor,
+                ('set', f'--project={project}'),
+                changes.access(made, project),
+            )
+            for project in sorted(flavor.projects)
+        ),
+    )
 
 
 def delete_flavor(flavor: Flavor) -> Commands:

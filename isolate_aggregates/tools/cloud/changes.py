@@ -120,6 +120,17 @@ def fields(thing: _Thing, **fields: Any) -> Change:
     )
 
 
+def access(flavor: Flavor, project: str) -> Change:
+    """Return the change that lets a project use a private flavor."""
+    return Alteration(
+        _LISTS[Flavor],
+        key_of(flavor),
+        lambda one: dataclasses.replace(
+            one, projects=one.projects | {project}
+        ),
+    )
+
+
 def new(thing: Flavor | Image) -> Change:
     """Return the creation of a flavor or an image.
 

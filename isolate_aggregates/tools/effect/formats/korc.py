@@ -120,7 +120,7 @@ def _flavor(name: str, resource: Part, snapshot: Snapshot) -> Iterator[Step]:
         specs, problems = planned.expressible(f'{subject}: extra spec', specs)
         yield from problems
         vcpus, ram, disk, ephemeral, swap = (sizes[size] for size in _SIZES)
-        yield commands.create_flavor(
+        yield from commands.create_flavor(
             Flavor(
                 name,
                 *('', vcpus, ram, disk, ephemeral, swap, specs),

@@ -423,7 +423,7 @@ def _create_flavor(resource: _Resource) -> Iterator[Step]:
         is_public=after.member('is_public').value is True,
     )
     amounts: dict[str, Any] = {n: after.member(n).integer for n in sizes}
-    yield commands.create_flavor(dataclasses.replace(flavor, **amounts))
+    yield from commands.create_flavor(dataclasses.replace(flavor, **amounts))
 
 
 def _update_flavor(resource: _Resource) -> Iterator[Step]:
