@@ -304,6 +304,9 @@ def test_the_repair_is_a_move_that_nova_does_not_refuse(more, is_up, repair):
         if each.kind == 'server-misplaced'
     ]
     assert first(finding) == repair
+    notes = [each.note for each in finding.repairs]
+    is_evacuated = bool(repair and 'evacuate' in repair)
+    assert any('arrives stopped' in note for note in notes) == is_evacuated
 
 
 def test_a_server_without_a_host_is_not_misplaced():

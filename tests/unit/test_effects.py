@@ -68,6 +68,13 @@ def test_a_removed_lock_lets_in_each_flavor_without_the_key(flavors, words):
     assert said(UNLOCK, snapshot) == words
 
 
+def test_what_else_commands_do_stands_before_whom_they_let_in():
+    snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN, KEYED])
+    effect = effects(snapshot, configuration())
+    [advice] = effect.advice([Repair(UNLOCK, note='it takes an hour')])
+    assert advice.text == 'it takes an hour; lets flavor plain use h1'
+
+
 def test_a_lock_that_nothing_enforces_excludes_no_server():
     snapshot = make_snapshot([WIN], [H1, H2], flavors=[PLAIN])
     off = {'enable_isolated_aggregate_filtering': False}

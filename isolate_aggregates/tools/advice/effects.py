@@ -41,8 +41,8 @@ class Advice:
     """A repair, ready to be shown.
 
     :param line: The commands as one line for a shell; empty if there are none.
-    :param text: What to do, or whom the commands let in; empty if they let
-        nobody in.
+    :param text: What to do, or what else the commands do and whom they let
+        in; empty if that is nothing and nobody.
     :param opens: Whom they let in, as data.
     """
 
@@ -107,6 +107,7 @@ class Effects:
                     text = self._sentence(more)
                     made = 'after the first repair of each other finding, also'
                     said = '; '.join(filter(None, (said, f'{made} {text}')))
+                said = '; '.join(filter(None, (repair.note, said)))
                 yield Advice(line, said, repair.safe, (*opens, *more))
             elif repair.text:
                 yield Advice('', repair.text, is_tried=repair.is_tried)

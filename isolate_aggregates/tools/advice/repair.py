@@ -18,6 +18,7 @@ class Repair:
         be filled in first.
     :param text: If there are no commands: what to do. It must say whom that
         lets in.
+    :param note: What else the commands do, beside them.
     :param safe: Whether the commands can be run without a decision, because
         they remove nothing that another program or person added, and give no
         server access to a host that the locks keep it out of.
@@ -29,6 +30,7 @@ class Repair:
 
     commands: Commands = ()
     text: str = ''
+    note: str = ''
     safe: bool = False
     is_tried: bool = True
     together: tuple[tuple[Asker, frozenset[str]], ...] = ()

@@ -35,6 +35,7 @@ _WAYS: Mapping[Action, Callable[[str], commands.Commands]] = {
     Action.COLD: functools.partial(commands.migrate, live=False),
     Action.EVACUATE: commands.evacuate,
 }
+_STOPPED = 'the server arrives stopped: start it then'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -491,7 +492,8 @@ def _move(server: Server, cloud: AuditedCloud) -> Iterator[Repair]:
                 action, server, properties, cloud.nova_releases, is_up
             )
         ):
-            yield Repair(command(server.id))
+            stops = action is Action.EVACUATE
+            yield Repair(command(server.id), note=_STOPPED if stops else '')
             return
 
 
