@@ -22,9 +22,10 @@ import requests_mock
 from isolate_aggregates.rest import client as rest_client
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cli import app, base
+from isolate_aggregates.tools.cli import app
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.embedded import embedded_client
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.placement.microversion import Feature
@@ -196,7 +197,7 @@ def find(conf):
     """Do the main job with the filters that the settings of a cloud enable."""
 
     def find_hosts(cloud, flavor, image=None, project=None):
-        base.apply_settings(conf, cloud.snapshot)
+        clouds.apply_settings(conf, cloud.snapshot)
         request = Request(flavor, image, project)
         return candidates.find(cloud, chain.as_in_nova(conf), request, None)
 

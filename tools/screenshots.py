@@ -21,8 +21,8 @@ from playwright.sync_api import sync_playwright
 
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.report import page as report_page
 from isolate_aggregates.tools.report.content import Content
 
@@ -80,7 +80,7 @@ def content() -> Content:
     tools_options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     cloud = cloud_file.load(EXAMPLE)
-    base.apply_settings(conf, cloud)
+    clouds.apply_settings(conf, cloud)
     return Content.of(AuditedCloud.of(cloud, conf), (), None, NOW)
 
 

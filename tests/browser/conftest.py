@@ -12,8 +12,8 @@ import pytest
 
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.report import page as report_page
 from isolate_aggregates.tools.report.content import Content
 
@@ -145,7 +145,7 @@ def content_of(cloud, images=(), others=None):
     conf([], default_config_files=[], default_config_dirs=[])
     if isinstance(cloud, str):
         cloud = cloud_file.load(ROOT / 'examples' / f'{cloud}.yaml')
-        base.apply_settings(conf, cloud)
+        clouds.apply_settings(conf, cloud)
     else:
         conf.set_override(
             'enable_isolated_aggregate_filtering', True, 'scheduler'

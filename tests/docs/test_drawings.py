@@ -77,8 +77,9 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
     assert len(parts) > 20
     helpers = {
         'testing', 'api_client', 'comparison', 'documents', 'domains',
-        'errors', 'files', 'filter_keys', 'filter_sets', 'locking_traits',
-        'marks', 'options', 'placement_rows', 'ranges', 'reservation_review',
-        'server_images', 'tags', 'taken', 'trait_requirements', 'wording',
+        'errors', 'files', 'filter_keys', 'filter_sets', 'identity',
+        'locking_traits', 'marks', 'options', 'placement_rows', 'ranges',
+        'reservation_review', 'server_images', 'tags', 'taken',
+        'trait_requirements', 'wording',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()

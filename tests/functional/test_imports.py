@@ -54,7 +54,7 @@ def copied(tmp_path_factory):
         'a command imports reservations': (
             'tools/cli',
             'from isolate_aggregates import reservations',
-            {'wings'},
+            {'wings', 'tools'},
         ),
         'helpers for tests import reservations': (
             'testing',

@@ -9,9 +9,9 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.tools import candidates
 from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.matrix.matrix import matrix, requests
 from isolate_aggregates.tools.mirrored import chain
 
@@ -21,7 +21,7 @@ EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
 
 def compared(conf, snapshot):
     """Yield the result of the matrix and of Placement for each request."""
-    base.apply_settings(conf, snapshot)
+    clouds.apply_settings(conf, snapshot)
     pipeline = chain.as_in_nova(conf)
     builder = Requests(SnapshotCloud(snapshot), conf)
     asked = [

@@ -13,7 +13,7 @@ from real_keystone import RealKeystone
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cloud.live.keystone import KeystoneClient
+from isolate_aggregates.tools.identity import KeystoneClient
 
 pytest.importorskip('keystone')
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from day_two import CommandTest
 from nova.scheduler import utils as scheduler_utils
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.cloud.live import keystone
+from isolate_aggregates.tools import identity
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 OWNER, FRIEND, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
@@ -73,7 +73,7 @@ class Domains:
 
     def domain(self, name):
         """Return the domain."""
-        return keystone.Domain('acme-id', name, frozenset(self.projects))
+        return identity.Domain('acme-id', name, frozenset(self.projects))
 
     def domain_of_id(self, domain_id):
         """Return the domain."""

@@ -11,8 +11,8 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.explain import explain
 from isolate_aggregates.tools.mirrored import chain
 from isolate_aggregates.tools.operate.sync import plan, projects
@@ -46,7 +46,7 @@ class CloudCopy:
     """
 
     def __init__(self, snapshot, conf, servers=()):
-        base.apply_settings(conf, snapshot)
+        clouds.apply_settings(conf, snapshot)
         self.snapshot = snapshot
         self.servers = {server.id: server for server in servers}
         self._pipeline = chain.as_in_nova(conf)

@@ -21,7 +21,6 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import (
     checked_yaml,
     cloud_file,
@@ -29,6 +28,7 @@ from isolate_aggregates.tools.cloud.file import (
 )
 from isolate_aggregates.tools.cloud.file import document as cloud_document
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.compute.servers import Port, Server, Servers
 from isolate_aggregates.tools.placement.provider import (
     MAX_INT,
@@ -672,7 +672,7 @@ def test_a_dollar_in_a_setting_is_not_substituted(load):
     cloud = load("settings: {isolate_aggregates: {request_filters: ['$A']}}")
     conf = cfg.ConfigOpts()
     tools_options.register_own_opts(conf)
-    base.apply_settings(conf, cloud)
+    clouds.apply_settings(conf, cloud)
     assert conf.isolate_aggregates.request_filters == ['$A']
 
 

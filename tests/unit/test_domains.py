@@ -15,7 +15,7 @@ from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cloud.live.keystone import Domain
+from isolate_aggregates.tools.identity import Domain
 from isolate_aggregates.tools.operate import domain_locks
 from isolate_aggregates.tools.operate.plan import carry_out
 from isolate_aggregates.tools.operate.sync import projects

@@ -12,7 +12,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools import errors as tools_errors
-from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
+from isolate_aggregates.tools.identity import Domain, KeystoneClient
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.metrics.slots import (
     MOST,
@@ -59,7 +59,7 @@ class Cloud:
     def __init__(self, conf, path):
         self.conf = conf
         self.snapshot = cloud_file.load(path)
-        base.apply_settings(conf, self.snapshot)
+        clouds.apply_settings(conf, self.snapshot)
         self.listed = []
         self.lists = 0
         self.error = None

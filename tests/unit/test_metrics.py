@@ -21,8 +21,8 @@ from isolate_aggregates.reservations import review
 from isolate_aggregates.testing.builders import make_aggregate
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.compute.servers import Server, Servers
 from isolate_aggregates.tools.metrics import (
     cloud,
@@ -49,7 +49,7 @@ def audited_of(conf):
 
     def load(path):
         snapshot = cloud_file.load(path)
-        base.apply_settings(conf, snapshot)
+        clouds.apply_settings(conf, snapshot)
         return AuditedCloud.of(snapshot, conf)
 
     return load

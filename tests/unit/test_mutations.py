@@ -24,10 +24,10 @@ from isolate_aggregates.testing import (
 )
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.expectations import mutations
 from isolate_aggregates.tools.expectations.answers import (
     Answers,
@@ -185,7 +185,7 @@ def requests(answers, projects):
 
 def check_all_mutations(snapshot, conf):
     """Compare all answers for each altered cloud; return their number."""
-    base.apply_settings(conf, snapshot)
+    clouds.apply_settings(conf, snapshot)
     answers = answers_of(snapshot, conf)
     projects = [None, *sorted(answers.named_projects)]
     # Fill what is remembered.

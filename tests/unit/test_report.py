@@ -27,8 +27,8 @@ from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.answers.deciding import question
 from isolate_aggregates.tools.answers.offers import Offers, room
 from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.report import content as report_content
 from isolate_aggregates.tools.report import page, rooms
 from isolate_aggregates.tools.report.content import Bar, Content
@@ -499,7 +499,7 @@ def of_example(conf):
 
     def content_of(name, usages=None):
         cloud = cloud_file.load(EXAMPLES / f'{name}.yaml')
-        base.apply_settings(conf, cloud)
+        clouds.apply_settings(conf, cloud)
         if usages is not None:
             providers = tuple(
                 dataclasses.replace(each, usages=usages if each.host else {})

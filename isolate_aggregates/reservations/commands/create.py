@@ -12,6 +12,8 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import Reservation, Shape, Status
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.tools.cli import base
+from isolate_aggregates.tools.compute.client import NovaClient
+from isolate_aggregates.tools.identity import KeystoneClient
 
 LOG = logging.getLogger(__name__)
 
@@ -81,11 +83,12 @@ class CreateReservation(common.OneChanged):
         end = args.end
         if end is not None:
             end = self.time(end, start)
-        cloud = base.live_cloud(self.app)
+        connection = self.app.connect()
+        keystone = KeystoneClient(connection)
         wanted = reservation = reservations.new(
-            base.project_from(args, cloud) or '',
+            base.project_from(args, keystone) or '',
             args.amount,
-            _shape(args, cloud.flavor),
+            _shape(args, NovaClient(connection).flavor),
             start,
             end,
             common.AFFINITY[args.affinity],
@@ -93,11 +96,11 @@ class CreateReservation(common.OneChanged):
             args.allow_uncounted,
             args.name or '',
             args.note or '',
-            [cloud.project(project) for project in args.share],
+            [keystone.project(project) for project in args.share],
             args.host,
             args.warn_before,
         )
-        store = common.store(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, connection)
 
         def create(now: datetime.datetime, dry_run: bool) -> Status:
             nonlocal reservation

@@ -13,6 +13,7 @@ from isolate_aggregates.reservations.reservation import needs
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.documents import content
+from isolate_aggregates.tools.identity import KeystoneClient
 
 _HOUR = datetime.timedelta(hours=1)
 
@@ -60,7 +61,7 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
             moment and self.time(moment, now)
             for moment in (args.since, args.until)
         )
-        project = base.project_from(args, base.live_cloud(self.app))
+        project = base.project_from(args, KeystoneClient(self.app.connect()))
         found = history.read_history(
             common.store(self.app.conf, self.app.connect()),
             now,

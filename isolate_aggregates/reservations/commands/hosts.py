@@ -126,7 +126,10 @@ class SetHosts(preview.Previewing, output.ReportLister):
             return changes
 
         def effect() -> list[str]:
-            return self.preview_pool(args, hosts, args.enable)
+            return self.preview(
+                args,
+                lambda: preview.loaded('pool')(self.app, hosts, args.enable),
+            )
 
         if args.yes and args.delete_pool:
             # Raises now if it will be refused, before anything is changed.

@@ -25,6 +25,7 @@ from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.tools import errors as tools_errors
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.identity import KeystoneClient
 from isolate_aggregates.tools.reservation_review import Review
 
 LOG = logging.getLogger(__name__)
@@ -133,7 +134,8 @@ class ListReservations(common.ReservationLister):
     def _may_exist(self, project: str) -> bool:
         """Return whether there is a project with an id, as far as is known."""
         try:
-            return base.live_cloud(self.app).project(project) == project
+            keystone = KeystoneClient(self.app.connect())
+            return keystone.project(project) == project
         except (tools_errors.NotFound, tools_errors.NotUnique):
             return False
         except exception.ServiceError as exc:
@@ -226,7 +228,7 @@ class UpdateReservation(common.OneChanged):
                 '--warn-before'
             )
         store = common.store(self.app.conf, self.app.connect())
-        cloud = base.live_cloud(self.app)
+        keystone = KeystoneClient(self.app.connect())
         name = common.id_of(store, args.reservation)
         if isinstance(end, datetime.timedelta):
             state = store.read()
@@ -241,8 +243,8 @@ class UpdateReservation(common.OneChanged):
                 end,
                 args.name,
                 args.note,
-                [cloud.project(name) for name in args.share],
-                [cloud.project(name) for name in args.unshare],
+                [keystone.project(name) for name in args.share],
+                [keystone.project(name) for name in args.unshare],
                 args.warn_before,
                 dry_run,
             )

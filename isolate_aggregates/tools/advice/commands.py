@@ -9,7 +9,6 @@ may mistake a name for an id. Where neither is so, the name is shown.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import contextvars
 import dataclasses
 from types import MappingProxyType
 
@@ -20,6 +19,7 @@ from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.tools.cli.base import PROGRAM, program
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
@@ -60,13 +60,6 @@ class Command(tuple[str, ...]):
 
 # Commands to run in order until one fails.
 Commands = tuple[Command, ...]
-
-PROGRAM = 'isolate-aggregates'
-
-# The words before the name of a command in the program that shows it.
-program: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar(
-    'program', default=(PROGRAM,)
-)
 
 # The visibilities of an image, each of which is an option without a value.
 VISIBILITIES = ('public', 'private', 'community', 'shared')

@@ -24,6 +24,7 @@ from isolate_aggregates.tools.advice.spelling import missing
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
+from isolate_aggregates.tools.cli.base import PROGRAM
 from isolate_aggregates.tools.filter_keys import ReservationKeys
 
 # The most flavors to which a key is suggested to be given.
@@ -103,7 +104,7 @@ def _giving_keys(
         grant = commands.shown(
             [
                 (
-                    commands.PROGRAM,
+                    PROGRAM,
                     'key',
                     'add',
                     '--flavor',

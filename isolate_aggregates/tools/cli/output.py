@@ -3,11 +3,11 @@
 
 import abc
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import contextlib
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cliff import columns, lister, show
 from cliff.formatters import json_format, yaml_format
@@ -19,24 +19,11 @@ from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.documents import content
 from isolate_aggregates.tools.wording import all_escaped, meant, unabridged
 
-if TYPE_CHECKING:
-    from isolate_aggregates.tools.advice import Advice
-
 # The formats that can contain more than rows.
 DOCUMENTS: dict[str, Any] = {
     'json': json_format.JSONFormatter,
     'yaml': yaml_format.YAMLFormatter,
 }
-
-
-def advice(place: str, repair: 'Advice') -> Iterator[str]:
-    """Yield a repair, and below it whom it lets in."""
-    if not repair.line:
-        yield place + repair.text
-        return
-    yield terminal.Shell(place + repair.line)
-    if repair.text:
-        yield f'      {repair.text}'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

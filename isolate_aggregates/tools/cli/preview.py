@@ -2,15 +2,39 @@
 """Shows the effect of changes before they are made."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
-from isolate_aggregates import exception
-from isolate_aggregates.tools.cli import base, consent
-from isolate_aggregates.tools.cli.reading import read
-from isolate_aggregates.tools.cloud.changes import Change, pool
-from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.effect import Effect, documents, effect, shown
+from isolate_aggregates import entry_points, exception
+from isolate_aggregates.tools.cli import consent
+
+# What computes an effect is loaded only to compute one.
+NAMESPACE = 'isolate_aggregates.cli.effects'
+
+
+class Shown(Protocol):
+    """The effect of changes, as a command shows it."""
+
+    def lines(self) -> Iterable[str]:
+        """Yield the effect, the worst first."""
+
+    def document(self) -> Any:
+        """Return what "effect show" writes as json."""
+
+
+def loaded(name: str) -> Callable[..., Shown]:
+    """Return what computes the effect of a kind of change.
+
+    :param name: The name of an entry point in ``NAMESPACE``.
+    """
+
+    def error(name: str, problem: str) -> Exception:
+        return exception.IsolateAggregatesError(f'Effect {name} {problem}')
+
+    found: Callable[..., Shown] = entry_points.load(NAMESPACE, [name], error)[
+        name
+    ]
+    return found
 
 
 class Previewing(consent.Confirming):
@@ -20,7 +44,7 @@ class Previewing(consent.Confirming):
     whole cloud is read.
     """
 
-    _effect: Effect | None = None
+    _effect: Shown | None = None
     _problem = ''
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -34,52 +58,28 @@ class Previewing(consent.Confirming):
         return parser
 
     def preview(
-        self, args: argparse.Namespace, change: Change, cloud: Cloud
+        self, args: argparse.Namespace, compute: Callable[[], Shown]
     ) -> list[str]:
         """Return lines that describe the effect of a change.
 
-        :param cloud: The cloud; its data must not have been read before.
+        :param compute: Returns the effect.
         """
         self._effect, self._problem = None, ''
         if args.no_effect:
             return []
         try:
-            before = read(cloud, True)
-            self._effect = effect(before, change(before), self.app.conf)
+            self._effect = compute()
         except exception.IsolateAggregatesError as exc:
             self._problem = str(exc)
         return list(self.effect_lines())
-
-    def preview_moved(
-        self, args: argparse.Namespace, before: Snapshot, after: Snapshot
-    ) -> list[str]:
-        """Return lines that describe the effect of moving servers.
-
-        :param after: The cloud with its servers on other hosts.
-        """
-        self._effect, self._problem = None, ''
-        if args.no_effect:
-            return []
-        self._effect = effect(before, after, self.app.conf, after.servers)
-        return list(self.effect_lines())
-
-    def preview_pool(
-        self, args: argparse.Namespace, hosts: Iterable[str], enable: bool
-    ) -> list[str]:
-        """Return lines on the effect of more or fewer reservable hosts."""
-        change = pool(hosts, enable)
-        return self.preview(args, change, base.live_cloud(self.app))
 
     def effect_lines(self) -> Iterable[str]:
         """Yield the effect of the changes, the worst first."""
         if self._problem:
             yield f'The effect is not known: {self._problem}'
-        if self._effect is None:
-            return
-        yield from shown.lines(self._effect)
+        if self._effect is not None:
+            yield from self._effect.lines()
 
-    def effect_document(self) -> documents.Effect | None:
+    def effect_document(self) -> Any:
         """Return the effect as a document; None if it was not computed."""
-        if self._effect is None:
-            return None
-        return shown.document(self._effect)
+        return None if self._effect is None else self._effect.document()

@@ -29,11 +29,17 @@ from isolate_aggregates.tools.audit import (
     trial,
 )
 from isolate_aggregates.tools.audit.finding import About
-from isolate_aggregates.tools.cli import base, output, preview, progress
+from isolate_aggregates.tools.cli import output, preview, progress
+from isolate_aggregates.tools.cli.base import PROGRAM
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import (
+    advised,
+    clouds,
+    previews,
+    reservations,
+)
 from isolate_aggregates.tools.commands import audit_documents as documents
-from isolate_aggregates.tools.commands import reservations
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.operate.sync.plan import SyncPlan
 
@@ -64,8 +70,8 @@ class AuditCloud(preview.Previewing, output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_snapshot_argument(parser)
-        base.add_servers_argument(parser)
+        clouds.add_snapshot_argument(parser)
+        clouds.add_servers_argument(parser)
         parser.add_argument(
             '--fail-on',
             choices=_LEVELS,
@@ -83,7 +89,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Audit the cloud; return the exit status."""
-        base.check_live(self._usage, parsed_args, 'fix')
+        clouds.check_live(self._usage, parsed_args, 'fix')
         for option in ('yes', 'dry_run'):
             if getattr(parsed_args, option) and not parsed_args.fix:
                 name = option.replace('_', '-')
@@ -124,7 +130,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         )
 
     def _audit(self, args: argparse.Namespace) -> '_Audited':
-        with base.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args) as cloud:
             audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, args.servers, progress.reading
             )
@@ -165,8 +171,10 @@ class AuditCloud(preview.Previewing, output.ReportLister):
             return snapshot
 
         def effect() -> list[str]:
-            with base.opened(self.app, args) as cloud:
-                return self.preview(args, repaired, cloud)
+            with clouds.opened(self.app, args) as cloud:
+                return self.preview(
+                    args, lambda: previews.of_change(self.app, repaired, cloud)
+                )
 
         to_do = audited.to_do()
         if not to_do or not self.agrees(args, to_do, find, effect):
@@ -315,7 +323,7 @@ class _Shown:
                     yield f' {"*" if one.safe else " "} the repair of {same}'
                     continue
                 mark = ' or: ' if place else ' * ' if one.safe else '   '
-                yield from output.advice(mark, one)
+                yield from advised.lines(mark, one)
 
     def kinds(self) -> Iterator[str]:
         """Yield where the kinds of findings are explained."""
@@ -351,7 +359,7 @@ class _Beside:
 def _run(command: Sequence[str], app: Any) -> int:
     """Run a command of this program; return its exit status."""
     program, *arguments = command
-    assert program == commands.PROGRAM
+    assert program == PROGRAM
     manager = commandmanager.CommandManager('isolate_aggregates.cli')
     factory, name, rest = manager.find_command(arguments)
     instance = factory(app, None)

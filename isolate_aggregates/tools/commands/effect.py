@@ -11,12 +11,13 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.outcome import Refusal
-from isolate_aggregates.tools.cli import base, output, reading, terminal
+from isolate_aggregates.tools.cli import output, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.commands import (
     change_arguments,
+    clouds,
     differences,
     snapshots,
 )
@@ -45,7 +46,7 @@ class ShowEffect(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         change_arguments.add_arguments(parser)
         parser.add_argument(
             '--to',
@@ -110,14 +111,14 @@ class ShowEffect(output.ReportLister):
         if args.no_servers:
             before = dataclasses.replace(before, servers=None)
         changes = list(diff.changes(before, after))
-        base.apply_settings(self.app.conf, after)
+        clouds.apply_settings(self.app.conf, after)
         return _Found(
             effect(before, after, self.app.conf), differences=changes
         )
 
     def _changed(self, args: argparse.Namespace) -> '_Found':
-        with base.opened(self.app, args) as cloud:
-            before = reading.read(cloud, not args.no_servers)
+        with clouds.opened(self.app, args) as cloud:
+            before = clouds.read(cloud, not args.no_servers)
         filters = Pipeline(loading.load(self.app.conf))
         changed = change_arguments.changed(
             before, args.changes, filters, self.app.conf

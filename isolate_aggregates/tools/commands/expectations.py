@@ -16,11 +16,11 @@ from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cli import base, output, progress, reading
+from isolate_aggregates.tools.cli import base, output, progress
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
-from isolate_aggregates.tools.commands import change_arguments
+from isolate_aggregates.tools.commands import change_arguments, clouds
 from isolate_aggregates.tools.expectations import (
     document,
     first_file,
@@ -59,7 +59,7 @@ class CheckExpectations(output.ReportLister):
         parser.add_argument(
             'file', nargs='?', metavar='<file>', help='File of expectations'
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         parser.add_argument(
             '--init',
             action='store_true',
@@ -165,12 +165,12 @@ class CheckExpectations(output.ReportLister):
     ) -> Iterator[tuple[Answers, change_arguments.Changed, str]]:
         """Open the cloud after the changes; yield its name too."""
         conf = self.app.conf
-        with base.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args) as cloud:
             if any(isinstance(e.check, Survives) for e in expectations):
-                snapshot, _ = reading.read_all(cloud)
+                snapshot, _ = clouds.read_all(cloud)
             else:
                 # Nova refuses some changes of hosts with servers.
-                snapshot = reading.read(cloud, bool(args.changes))
+                snapshot = clouds.read(cloud, bool(args.changes))
             filters = Pipeline(loading.load(conf))
             changed = change_arguments.changed(
                 snapshot, args.changes, filters, conf
@@ -192,7 +192,7 @@ class CheckExpectations(output.ReportLister):
                 Requests(cloud, conf),
                 _project_ids(expectations, cloud),
             )
-            base.warn_if_unguarded(cloud, conf)
+            clouds.warn_if_unguarded(cloud, conf)
             source = snapshot.origin
             if not isinstance(cloud, SnapshotCloud):
                 url = public_url(cloud.placement.endpoint)

@@ -21,8 +21,8 @@ from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.capacity import rejection, scheduling
 from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.commands import advised, request_arguments
 from isolate_aggregates.tools.commands import explain_documents as documents
-from isolate_aggregates.tools.commands import request_arguments
 from isolate_aggregates.tools.commands.request_arguments import NotKnown
 from isolate_aggregates.tools.explain import groups
 from isolate_aggregates.tools.mirrored import chain
@@ -365,7 +365,7 @@ class _Answer:
                 yield ''
                 yield title
             for advice in some:
-                yield from output.advice('  ', advice)
+                yield from advised.lines('  ', advice)
             if some and is_tried and self.is_of_server:
                 yield (
                     'A server has copies of its flavor and image; after a '

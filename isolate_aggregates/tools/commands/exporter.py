@@ -13,7 +13,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, periodic, usage
-from isolate_aggregates.tools.commands import reservations
+from isolate_aggregates.tools.commands import clouds, reservations
 from isolate_aggregates.tools.ledger import recording
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ExportMetrics(usage.Command):
             metavar='<seconds>',
             help=f'Time between readings of the cloud; default: {_INTERVAL}',
         )
-        base.add_servers_argument(
+        clouds.add_servers_argument(
             parser,
             'Also check the servers of all projects: how many are out of '
             'place, which flavors they have, and how many survive a failing '
@@ -88,7 +88,7 @@ class ExportMetrics(usage.Command):
             help='With --scheduler or --sync-textfile, export nothing else',
         )
         recording.add_argument(parser)
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -111,7 +111,7 @@ class ExportMetrics(usage.Command):
                 '--no-cloud leaves nothing to export; add --scheduler or '
                 '--sync-textfile'
             )
-        base.check_live(self._usage, args, 'ledger')
+        clouds.check_live(self._usage, args, 'ledger')
         if args.ledger and (args.output or args.no_cloud):
             self._usage.error(
                 '--ledger cannot be combined with --output or --no-cloud'
@@ -197,15 +197,15 @@ class ExportMetrics(usage.Command):
                 from isolate_aggregates.tools.cloud.file import cloud_file
 
                 return cloud_file.load(args.snapshot).known_servers.placed
-            live = base.live_cloud(self.app)
+            live = clouds.live_cloud(self.app)
             return track(live.nova.servers(), 'servers', None)
 
         slots = SlotCounter(self.app.conf, servers)
 
         def read() -> 'Iterable[Metric]':
             if not args.snapshot:
-                record(base.live_cloud(self.app))
-            with base.opened(self.app, args) as cloud:
+                record(clouds.live_cloud(self.app))
+            with clouds.opened(self.app, args) as cloud:
                 audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track
                 )

@@ -4,7 +4,8 @@
 import argparse
 from dataclasses import astuple
 
-from isolate_aggregates.tools.cli import base, output
+from isolate_aggregates.tools.cli import output
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.mirrored import chain
 
 
@@ -17,12 +18,12 @@ class ListFilters(output.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
         # A cloud file may set which filters run.
-        with base.opened(self.app, args):
+        with clouds.opened(self.app, args):
             rows = map(astuple, chain.installed_filters(self.app.conf))
         return output.Report(
             document=None,

@@ -4,8 +4,8 @@
 import argparse
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.cli import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.commands import changes
 from isolate_aggregates.tools.operate import domain_locks, grants
 from isolate_aggregates.tools.operate.plan import Plan
 

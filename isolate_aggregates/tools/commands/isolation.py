@@ -9,7 +9,8 @@ from typing import Any
 import os_resource_classes as orc
 
 from isolate_aggregates.tools import filter_sets
-from isolate_aggregates.tools.cli import base, output, reading
+from isolate_aggregates.tools.cli import output
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.commands import lock_documents as documents
 from isolate_aggregates.tools.documents import Aggregate, content
 from isolate_aggregates.tools.locks import details
@@ -31,25 +32,25 @@ class ListLocks(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_servers_argument(
+        clouds.add_servers_argument(
             parser,
             'Also show how many servers behind each lock have nowhere to go '
             'if a host fails, in the worst case',
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
         stranded: Mapping[str, int] | None = None
-        with base.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
             entries = overview(cloud.snapshot, locks) if locks else ()
             if args.servers:
-                snapshot, releases = reading.read_all(cloud)
+                snapshot, releases = clouds.read_all(cloud)
                 stranded = survival(
                     snapshot, self.app.conf, releases=releases
                 ).locks
-            base.warn_if_unguarded(cloud, self.app.conf)
+            clouds.warn_if_unguarded(cloud, self.app.conf)
         people = args.formatter == 'table'
         amounts = _amounts if people else _numbers
         usage = () if people else [f'{rc} used' for rc in _CLASSES]
@@ -123,18 +124,18 @@ class ShowDetails(output.ShowOne):
             choices=details.KINDS,
             help='Kind of the object, if several have the same name',
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        with base.opened(self.app, parsed_args) as cloud:
+        with clouds.opened(self.app, parsed_args) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
             description = details.Details(cloud, locks, self.app.conf).find(
                 parsed_args.name, parsed_args.kind
             )
-            base.warn_if_unguarded(cloud, self.app.conf)
+            clouds.warn_if_unguarded(cloud, self.app.conf)
         found = content(description)
         if parsed_args.formatter not in output.DOCUMENTS:
             # Unlike an empty list, these do not apply.

@@ -7,8 +7,9 @@ import functools
 from typing import Any
 
 from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cli import base, output
+from isolate_aggregates.tools.cli import output
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.ledger import (
     history,
     ledger,
@@ -133,7 +134,7 @@ class ShowLedger(output.ReportLister):
         :returns: The ledger, and the history in the file, if there is one.
         """
         conf = self.app.conf
-        cloud = None if args.no_cloud else base.live_cloud(self.app)
+        cloud = None if args.no_cloud else clouds.live_cloud(self.app)
         state = reading.live_state(cloud) if cloud else State()
         subject = _subject(args, cloud, state)
         usable = ledger.UsableHosts(conf, subject)

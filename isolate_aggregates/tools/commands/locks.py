@@ -5,8 +5,9 @@ import argparse
 from collections.abc import Iterable
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.cli import base, changes, documents
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.commands import change_documents as documents
+from isolate_aggregates.tools.commands import changes, clouds
 from isolate_aggregates.tools.documents import Aggregate
 from isolate_aggregates.tools.locks import key_holders
 from isolate_aggregates.tools.operate import domain_locks, lock, unlock
@@ -79,7 +80,7 @@ class LockAggregate(changes.ChangeCommand):
             )
         if not plan.traits:
             return
-        base.warn_if_unguarded(cloud, self.app.conf)
+        clouds.warn_if_unguarded(cloud, self.app.conf)
         sources = self.app.conf[ia_conf.GROUP].trait_sources
         yield from key_holders.after_lock(cloud, plan.traits, sources)
         if plan.aggregate:

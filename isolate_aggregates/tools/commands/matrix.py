@@ -12,7 +12,7 @@ from isolate_aggregates.tools import filter_sets, ranges
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cloud.cloud import Cloud
-from isolate_aggregates.tools.commands import request_documents
+from isolate_aggregates.tools.commands import clouds, request_documents
 from isolate_aggregates.tools.matrix import columns
 from isolate_aggregates.tools.matrix.matrix import (
     Matrix,
@@ -70,12 +70,12 @@ class ShowMatrix(output.ReportLister):
             default='host',
             help='What each column stands for; default: host',
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
         conf = self.app.conf
-        with base.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args) as cloud:
             filters = chain.as_in_nova(conf)
             questions = requests(
                 Requests(cloud, conf),
@@ -88,7 +88,7 @@ class ShowMatrix(output.ReportLister):
             locks = filter_sets.locks(conf, cloud.index)
             found = matrix(cloud.snapshot, filters, questions, locks)
             nowhere = self._without_host(cloud, filters, found)
-            base.warn_if_unguarded(cloud, conf)
+            clouds.warn_if_unguarded(cloud, conf)
         if args.by == 'aggregate':
             shown = columns.by_aggregate(found, cloud.index)
         elif args.by == 'lock':

@@ -3,8 +3,8 @@
 
 import argparse
 
-from isolate_aggregates.tools.cli import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.commands import changes
 from isolate_aggregates.tools.operate import providers
 from isolate_aggregates.tools.operate.plan import Plan
 

@@ -15,11 +15,11 @@ from isolate_aggregates.tools.cli import (
     output,
     preview,
     progress,
-    reading,
     terminal,
 )
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import clouds, previews
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import carry, documents, formats, shown
@@ -140,13 +140,13 @@ class Relocate(preview.Previewing, output.ReportLister):
             help='Only write the plan: as commands of the openstack client, '
             'or as audits of Watcher with its strategy actuator',
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Plan and carry out; return the exit status."""
         self._check(parsed_args)
-        base.check_live(self._usage, parsed_args, 'yes')
+        clouds.check_live(self._usage, parsed_args, 'yes')
         if parsed_args.form:
             return self._write_plan(parsed_args)
         code = super().run(parsed_args)
@@ -195,14 +195,17 @@ class Relocate(preview.Previewing, output.ReportLister):
 
         def effect() -> list[str]:
             [*_, last] = found.plans
-            return self.preview_moved(args, found.before, last.after)
+            return self.preview(
+                args,
+                lambda: previews.of_moves(self.app, found.before, last.after),
+            )
 
         outcome: carry.Outcome | None = None
         if self.agrees(args, find(), find, effect):
             [plan] = found.plans
             outcome = carry.carry_out(
                 plan.rounds,
-                base.live_cloud(self.app).nova,
+                clouds.live_cloud(self.app).nova,
                 args.max_wait,
                 progress.changing,
             )
@@ -231,8 +234,8 @@ class Relocate(preview.Previewing, output.ReportLister):
         )
 
     def _planned(self, args: argparse.Namespace) -> '_Planned':
-        with base.opened(self.app, args) as cloud:
-            snapshot, releases = reading.read_all(cloud)
+        with clouds.opened(self.app, args) as cloud:
+            snapshot, releases = clouds.read_all(cloud)
             planner = Planner(snapshot, self.app.conf, releases)
             task = self._task(args, snapshot, planner, cloud)
         batches: Sequence[Batch] = ()

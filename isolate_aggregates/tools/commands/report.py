@@ -8,7 +8,7 @@ from typing import Any
 
 from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cli import base, progress, usage
-from isolate_aggregates.tools.commands import reservations
+from isolate_aggregates.tools.commands import clouds, reservations
 from isolate_aggregates.tools.commands.matrix import add_row_arguments
 from isolate_aggregates.tools.effect import documents
 from isolate_aggregates.tools.report import page
@@ -42,7 +42,7 @@ class WriteReport(usage.Command):
             help='Name or id of a further project to offer in "Try a request" '
             'on the page; may be repeated',
         )
-        base.add_servers_argument(parser)
+        clouds.add_servers_argument(parser)
         parser.add_argument(
             '--calendar',
             type=base.positive,
@@ -61,11 +61,11 @@ class WriteReport(usage.Command):
             help='Also show a plan of migrations that relocation create -f '
             'json has written',
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        base.check_live(self._usage, parsed_args, 'calendar')
+        clouds.check_live(self._usage, parsed_args, 'calendar')
         path = parsed_args.output
         if path:
             # Fail now, as reading a large cloud takes minutes.
@@ -80,7 +80,7 @@ class WriteReport(usage.Command):
             if parsed_args.plan
             else None
         )
-        with base.opened(self.app, parsed_args) as cloud:
+        with clouds.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, parsed_args.servers, progress.reading

@@ -17,6 +17,7 @@ from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import base
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.commands import (
+    clouds,
     request_builder,
     request_documents,
 )
@@ -99,7 +100,7 @@ def add_arguments(
         action='store_true',
         help='The root disk is a volume, so the host needs no space for it',
     )
-    base.add_snapshot_argument(parser)
+    clouds.add_snapshot_argument(parser)
 
 
 def add_limit_argument(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +200,7 @@ def _without_repetitions() -> Iterator[None]:
 @contextlib.contextmanager
 def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
     """Open the cloud and decide on the request that the arguments describe."""
-    with base.opened(app, args) as cloud, _without_repetitions():
+    with clouds.opened(app, args) as cloud, _without_repetitions():
         pipeline = chain.as_in_nova(app.conf)
         builder = request_builder.RequestBuilder(args, cloud, app.conf)
         request = builder.request()
@@ -249,7 +250,7 @@ def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
                 is_live=not args.snapshot,
             ),
         )
-        base.warn_if_unguarded(cloud, app.conf)
+        clouds.warn_if_unguarded(cloud, app.conf)
 
 
 def _of_volumes(conf: cfg.ConfigOpts, request: Request) -> Iterator[str]:

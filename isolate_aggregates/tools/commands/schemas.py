@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas of JSON documents, by the command that writes them."""
 
-from isolate_aggregates.tools.cli.documents import CHANGES, LOCK
 from isolate_aggregates.tools.commands import request_documents
 from isolate_aggregates.tools.commands.audit_documents import AUDIT
+from isolate_aggregates.tools.commands.change_documents import CHANGES, LOCK
 from isolate_aggregates.tools.commands.check_documents import CHECK
 from isolate_aggregates.tools.commands.explain_documents import EXPLAIN
 from isolate_aggregates.tools.commands.lock_documents import LIST

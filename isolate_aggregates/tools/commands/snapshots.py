@@ -15,6 +15,7 @@ from isolate_aggregates.tools.cli import base, progress, usage
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import clouds
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def taken(app: Any, servers: bool) -> Snapshot:
     :param servers: Whether to read the servers of the projects.
     """
     conf = app.conf
-    cloud = base.live_cloud(app)
+    cloud = clouds.live_cloud(app)
     snapshot = snapshots.take(
         cloud.index,
         cloud.nova,

@@ -8,9 +8,10 @@ import functools
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.tools import errors, filter_sets
-from isolate_aggregates.tools.cli import base, output, reading
+from isolate_aggregates.tools.cli import base, output
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import shown
 from isolate_aggregates.tools.room.survival import Survival, survival
@@ -47,12 +48,12 @@ class ShowSurvival(output.ReportLister):
             help='Let only hosts of this aggregate fail: its name, uuid or '
             'number',
         )
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        with base.opened(self.app, args) as cloud:
-            snapshot, releases = reading.read_all(cloud)
+        with clouds.opened(self.app, args) as cloud:
+            snapshot, releases = clouds.read_all(cloud)
         found = survival(
             snapshot,
             self.app.conf,

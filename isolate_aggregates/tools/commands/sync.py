@@ -22,6 +22,7 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.commands import clouds, previews
 from isolate_aggregates.tools.commands import sync_documents as documents
 from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
@@ -79,12 +80,12 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             'this file, for exporter --sync-textfile or for Node exporter',
         )
         recording.add_argument(parser, 'With --watch: ')
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Sync once, or repeatedly; return the exit status."""
-        base.check_live(self._usage, parsed_args, 'yes', 'watch')
+        clouds.check_live(self._usage, parsed_args, 'yes', 'watch')
         if parsed_args.output:
             if parsed_args.forget or not (
                 parsed_args.yes or parsed_args.watch
@@ -119,18 +120,20 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
 
         def find() -> list[str]:
             nonlocal plan
-            with base.opened(self.app, args) as cloud:
+            with clouds.opened(self.app, args) as cloud:
                 plan = self._plan_for(cloud, args)
             return plan.sentences
 
         def effect() -> list[str]:
             change = functools.partial(outcome.applied, sync_plan=plan)
-            with base.opened(self.app, args) as cloud:
-                return self.preview(args, change, cloud)
+            with clouds.opened(self.app, args) as cloud:
+                return self.preview(
+                    args, lambda: previews.of_change(self.app, change, cloud)
+                )
 
         result: apply.SyncResult | None = None
         if self.agrees(args, find(), find, effect):
-            result = self._carry_out(plan, base.live_cloud(self.app))
+            result = self._carry_out(plan, clouds.live_cloud(self.app))
             _report(result)
             if result.is_complete:
                 _note_success(args.output)
@@ -214,7 +217,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
         self.app.connect()
 
         def once(is_stopped: Callable[[], bool]) -> None:
-            cloud = base.live_cloud(self.app)
+            cloud = clouds.live_cloud(self.app)
             try:
                 plan = self._plan_for(cloud, args)
                 result = self._carry_out(plan, cloud, is_stopped)

@@ -16,8 +16,8 @@ from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.tools import domains as tools_domains
 from isolate_aggregates.tools import errors
 from isolate_aggregates.tools.cloud import changes
-from isolate_aggregates.tools.cloud.live.keystone import Domain
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates.tools.identity import Domain
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.operate.plan import Plan, Step
 

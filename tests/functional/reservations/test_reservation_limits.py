@@ -10,8 +10,7 @@ from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations.errors import ReservationError
-from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.cloud.live import live_cloud
+from isolate_aggregates.tools import errors, identity
 
 OTHER = 'b' * 32
 SIZE = ('--vcpus', '1', '--ram', '64')
@@ -196,7 +195,7 @@ def test_a_limit_of_no_project_is_told(
             raise answer
         return answer
 
-    monkeypatch.setattr(live_cloud.LiveCloud, 'project', project)
+    monkeypatch.setattr(identity.KeystoneClient, 'project', project)
     listed = command('list')
     assert listed.code == 0
     assert listed.err == is_told * (

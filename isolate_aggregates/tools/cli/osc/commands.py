@@ -15,8 +15,7 @@ from oslo_config import cfg
 from isolate_aggregates import entry_points, exception
 from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.advice import commands as advice
-from isolate_aggregates.tools.cli import credentials, settings, usage
+from isolate_aggregates.tools.cli import base, credentials, settings, usage
 from isolate_aggregates.tools.cli.exit_status import REFUSED, ExitStatus
 from isolate_aggregates.tools.cli.osc import v1
 from isolate_aggregates.tools.wording import meant
@@ -104,7 +103,7 @@ class ClientCommand(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command."""
         self.app.configure()
-        program = advice.program.set(('openstack', v1.GROUP))
+        program = base.program.set(('openstack', v1.GROUP))
         try:
             return super().run(parsed_args)
         except REFUSED as exc:
@@ -112,7 +111,7 @@ class ClientCommand(command.Command):
             LOG.error('%s', exc)
             return ExitStatus.NO
         finally:
-            advice.program.reset(program)
+            base.program.reset(program)
 
 
 def refuse(name: str) -> NoReturn:

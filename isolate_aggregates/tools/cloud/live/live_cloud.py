@@ -20,7 +20,6 @@ from isolate_aggregates.tools.cloud.cloud import Survey, Track, untracked
 from isolate_aggregates.tools.cloud.live import snapshots
 from isolate_aggregates.tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates.tools.cloud.live.glance import GlanceClient
-from isolate_aggregates.tools.cloud.live.keystone import Domain, KeystoneClient
 from isolate_aggregates.tools.cloud.live.neutron import NeutronClient
 from isolate_aggregates.tools.cloud.snapshot import Snapshot, compute_host
 from isolate_aggregates.tools.compute.client import NovaClient
@@ -31,6 +30,7 @@ from isolate_aggregates.tools.compute.servers import (
     Servers,
     may_have_shares,
 )
+from isolate_aggregates.tools.identity import Domain, KeystoneClient
 from isolate_aggregates.tools.mirrored.compute_services import CloudIndex
 from isolate_aggregates.tools.placement import edits
 from isolate_aggregates.tools.placement.client import PlacementClient

@@ -10,19 +10,14 @@ from typing import cast
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.cli import (
-    base,
-    consent,
-    documents,
-    output,
-    preview,
-    progress,
-)
+from isolate_aggregates.tools.cli import consent, output, preview, progress
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.cloud.file.planning import PlanningCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
+from isolate_aggregates.tools.commands import change_documents as documents
+from isolate_aggregates.tools.commands import clouds, previews
 from isolate_aggregates.tools.operate import plan as plans
 from isolate_aggregates.tools.operate.plan import Plan
 
@@ -43,7 +38,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        base.add_snapshot_argument(parser)
+        clouds.add_snapshot_argument(parser)
         return parser
 
     @abc.abstractmethod
@@ -82,7 +77,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         :returns: 0, 1 if a change could not be made, or 3 if the changes were
             only shown.
         """
-        base.check_live(self._usage, parsed_args, *self.live_options)
+        clouds.check_live(self._usage, parsed_args, *self.live_options)
         code = super().run(parsed_args)
         if self.reported.error:
             raise self.reported.error
@@ -92,7 +87,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         saved: Snapshot | None = None
         if args.snapshot:
             saved = cloud_file.load(args.snapshot)
-            base.apply_settings(self.app.conf, saved)
+            clouds.apply_settings(self.app.conf, saved)
             args.dry_run = True
         cloud, plan, outcome = self._outcome(args, saved)
         error = outcome.error
@@ -176,7 +171,10 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
             return [step.what for step in plan.steps]
 
         def effect() -> list[str]:
-            return self.preview(args, plan.change, unread())
+            return self.preview(
+                args,
+                lambda: previews.of_change(self.app, plan.change, unread()),
+            )
 
         if not self.agrees(args, find(), find, effect):
             outcome = plans.Outcome(
