@@ -336,6 +336,73 @@ def test_a_full_host_could_take_groups_that_share_a_resource():
     assert 'no-host' in kinds([], [node], [more])
 
 
+TWO = ['CUSTOM_GPU', 'CUSTOM_A100']
+GPU, A100 = ({f'trait:{trait}': 'required'} for trait in TWO)
+
+
+@pytest.mark.parametrize(
+    ('required', 'image', 'found'),
+    [
+        pytest.param(GPU, {}, True, id='one of two keys'),
+        pytest.param(GPU | A100, {}, False, id='both keys'),
+        pytest.param(GPU, A100, False, id='the other in an image'),
+        pytest.param({}, {}, False, id='no key: that is what locks are for'),
+    ],
+)
+def test_a_flavor_with_some_keys_of_locked_hosts_has_no_host(
+    required, image, found
+):
+    gpu = make_aggregate('gpu', GPU, ['h1'])
+    newest = make_aggregate('gpu-a100', GPU | A100, ['h1'])
+    node = make_compute_node('h1', traits=TWO)
+    whole = make_flavor('whole', GPU | A100)
+    flavor = dataclasses.replace(make_flavor('f', required), id='42')
+    problems = [
+        each
+        for each in findings(
+            [gpu, newest],
+            [node],
+            [whole, flavor],
+            [make_image('i', image)],
+            conf=configuration(trait_sources=['flavor', 'image']),
+        )
+        if each.kind == 'no-host'
+    ]
+    assert bool(problems) == found
+    for each in problems:
+        assert each.subject == 'flavor f'
+        assert each.problem == (
+            'requires trait CUSTOM_GPU, and all hosts that have what it '
+            'requests are locked; it lacks CUSTOM_A100'
+        )
+        assert first(each) == (
+            'isolate-aggregates key add --flavor=42 --trait CUSTOM_A100'
+        )
+
+
+def test_an_image_whose_traits_no_host_has_together():
+    nodes = [
+        make_compute_node('h1', traits=['CUSTOM_GPU']),
+        make_compute_node('h2', traits=['CUSTOM_A100']),
+    ]
+    image = make_image('windows', GPU | A100)
+    [finding] = findings([], nodes, [PLAIN], [image])
+    assert (finding.kind, finding.subject) == (
+        'no-host',
+        f'image windows ({image.id})',
+    )
+    assert finding.problem == (
+        'requires traits CUSTOM_A100, CUSTOM_GPU, and no host has them '
+        'together with what any flavor requests'
+    )
+    assert lines(finding) == [
+        f'openstack image unset --property trait:{trait} {image.id}'
+        for trait in sorted(TWO)
+    ]
+    both = make_compute_node('h3', traits=TWO)
+    assert kinds([], [*nodes, both], [PLAIN], [image]) == []
+
+
 def test_an_image_that_requires_a_trait_no_host_has():
     image = make_image('windows', LOCK)
     [finding] = findings([], [make_compute_node('h1')], [PLAIN], [image])
@@ -430,7 +497,9 @@ def test_two_locks_need_a_flavor_with_both_keys():
         'openstack aggregate remove host 7 h1',
     ]
     both = make_image('both', LOCK)
-    assert kinds([WIN, other], nodes, flavors, [both]) == []
+    # The other flavor still has no host.
+    assert kinds([WIN, other], nodes, flavors, [both]) == ['no-host']
+    assert kinds([WIN, other], nodes, flavors[1:], [both]) == []
 
 
 def test_no_repair_is_proposed_if_no_single_change_opens_a_host():

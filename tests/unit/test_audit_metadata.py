@@ -186,3 +186,54 @@ def test_a_flavor_with_other_hosts_is_accepted():
     ssd = make_aggregate('open', {'ssd': 'true'}, ['h1'])
     wanting = [flavor(**{KEY: 'true'}), make_flavor('x', NEED_X)]
     assert kinds([locked, ssd], [H1, H2], wanting, conf=conf) == []
+
+
+@LOOKING
+def test_metadata_and_what_else_is_requested_exclude_all_hosts(conf, name):
+    """Each is possible on some host, and no host has both."""
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h2'])
+    nodes = [H1, H2]
+    wanting = flavor(**{KEY: 'true', f'trait:{X}': 'forbidden'})
+    [finding] = findings([ssd], nodes, [wanting], conf=conf)
+    assert (finding.kind, finding.subject) == ('no-host', 'flavor fast')
+    assert finding.problem == (
+        'requires hosts in aggregates with ssd=true, and no host has that '
+        'together with what else it requests; it forbids trait '
+        'CUSTOM_X'
+    )
+    assert lines(finding) == [
+        f'openstack flavor unset --property {KEY} 42',
+        f'openstack flavor unset --property trait:{X} 42',
+    ]
+
+
+def test_what_hosts_with_the_metadata_lack_is_named():
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
+    gpu = make_compute_node('h2', inventories={'VGPU': 2, 'VCPU': 8})
+    plain = make_compute_node('h1', inventories={'VCPU': 8})
+    wanting = make_flavor(
+        'gpu',
+        {KEY: 'true', 'resources:VGPU': '1'},
+        vcpus=1,
+        ram=0,
+        disk=0,
+    )
+    [finding] = findings([ssd], [plain, gpu], [wanting], conf=AFTER)
+    assert finding.problem.endswith('what else it requests; it requests VGPU')
+    # A full or a locked host is not one that lacks something.
+    both = make_aggregate('both', {'ssd': 'true'}, ['h1', 'h2'])
+    assert kinds([both], [plain, gpu], [wanting], conf=AFTER) == []
+
+
+def test_of_hosts_with_the_metadata_those_count_that_have_the_rest():
+    """The other one is not locked, but has no room for it at all."""
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1', 'h2'])
+    locked = make_aggregate('locked', NEED_X, ['h2'])
+    small = make_compute_node('h1', inventories={'VCPU': 2})
+    large = make_compute_node('h2', inventories={'VCPU': 8}, traits=[X])
+    wanting = make_flavor('f', {KEY: 'true'}, vcpus=4, ram=0, disk=0)
+    keyed = make_flavor('x', NEED_X, vcpus=4, ram=0, disk=0)
+    [finding] = findings(
+        [ssd, locked], [small, large], [wanting, keyed], conf=AFTER
+    )
+    assert finding.problem.endswith('it lacks CUSTOM_X')

@@ -220,46 +220,99 @@ class Causes:
     # Metadata.
 
     def of_metadata(
-        self, request: Request, flavor: Flavor | None
+        self,
+        request: Request,
+        flavor: Flavor | None,
+        fitting: frozenset[str] | None = None,
     ) -> Iterator[NoHost]:
-        """Yield why required metadata of aggregates leaves no hosts."""
-        requirements = required_metadata(request.flavor.extra_specs)
-        conclusions = self.metadata_conclusions(request)
-        if (
-            not conclusions
-            # These are reported of the extra spec and of the aggregate.
-            or any(
-                one.problem or find(one, self.snapshot.index).invalid
-                for one in requirements
-            )
-        ):
+        """Yield why required metadata of aggregates leaves no hosts.
+
+        :param fitting: The hosts that would take it if they were empty and
+            nothing was locked, if known.
+        """
+        hosts = self.with_metadata(request)
+        if hosts is None:
             return
-        conditions = ' and '.join(map(str, requirements))
-        hosts = {
-            node.host
-            for node in self.snapshot.providers
-            if node.host and _may_use(self.snapshot, node.host, conclusions)
-        }
+        requirements = required_metadata(request.flavor.extra_specs)
+        conditions = self.conditions(request)
         if not hosts:
             wrong = [each for each in requirements if not self._holders(each)]
             # Suggest a repair only if it is unambiguous.
             single = wrong[0] if len(wrong) == 1 else None
+            conclusion, *_ = self.metadata_conclusions(request)
             yield NoHost(
-                f'requires hosts in aggregates with {conditions}, but there '
-                f'are none, so {conclusions[0].filter_name} excludes all '
-                'hosts',
+                f'requires {conditions}, but there are none, so '
+                f'{conclusion.filter_name} excludes all hosts',
                 tuple(self._without_metadata(flavor, single))
                 if single and flavor
                 else (),
             )
             return
+        yield from self._locked(
+            request,
+            flavor,
+            hosts if fitting is None else hosts & fitting,
+            f'requires {conditions}, and all of these are locked',
+        )
+
+    def with_metadata(self, request: Request) -> frozenset[str] | None:
+        """Return the hosts with the metadata that a request requires.
+
+        :returns: None if it requires none, or if a requirement or what it is
+            compared with is not valid: this is reported of the extra spec and
+            of the aggregate.
+        """
+        conclusions = self.metadata_conclusions(request)
+        if not conclusions or any(
+            one.problem or find(one, self.snapshot.index).invalid
+            for one in required_metadata(request.flavor.extra_specs)
+        ):
+            return None
+        return frozenset(
+            node.host
+            for node in self.snapshot.providers
+            if node.host and _may_use(self.snapshot, node.host, conclusions)
+        )
+
+    @staticmethod
+    def conditions(request: Request) -> str:
+        """Return which hosts a request requires by their metadata."""
+        requirements = required_metadata(request.flavor.extra_specs)
+        return 'hosts in aggregates with ' + ' and '.join(
+            map(str, requirements)
+        )
+
+    def of_locks(
+        self, request: Request, flavor: Flavor, fitting: frozenset[str]
+    ) -> Iterator[NoHost]:
+        """Yield which keys are missing besides those that a flavor has.
+
+        A flavor without any key may be meant to have no host.
+        """
+        keys = request.required_traits & self.snapshot.required_by.keys()
+        if keys:
+            yield from self._locked(
+                request,
+                flavor,
+                fitting,
+                f'requires {named("trait", keys)}, and all hosts that have '
+                'what it requests are locked',
+            )
+
+    def _locked(
+        self,
+        request: Request,
+        flavor: Flavor | None,
+        hosts: frozenset[str],
+        problem: str,
+    ) -> Iterator[NoHost]:
+        """Yield the fewest keys that are missing, if all hosts need some."""
         own = request.required_traits
         missing = [_locking(self.snapshot, host) - own for host in hosts]
-        if flavor and all(missing):
+        if flavor and missing and all(missing):
             fewest = min(map(sorted, missing), key=lambda s: (len(s), s))
             yield NoHost(
-                f'requires hosts in aggregates with {conditions}, and all of '
-                f'these are locked; it lacks {" and ".join(fewest)}',
+                f'{problem}; it lacks {" and ".join(fewest)}',
                 (Repair(commands.grant(flavor, fewest)),),
             )
 

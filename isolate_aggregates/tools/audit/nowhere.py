@@ -32,17 +32,27 @@ def flavors(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def images(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find images that require a trait which no host has."""
-    traits = cloud.snapshot.provider_traits
-    for image in cloud.snapshot.images if cloud.nodes else ():
-        for trait in sorted(traits_if_valid(cloud, image=image) - traits):
-            why = cloud.causes.without_trait(trait, None, image)
-            yield Finding(
-                'no-host',
-                Severity.WARNING,
-                f'image {shell.quoted(image.name)} ({image.id})',
-                why.problem,
-                NOWHERE,
-                why.repairs,
-                about=About.of(images=[image.name]),
-            )
+    """Find images that require traits which no host has."""
+    if not cloud.nodes:
+        return
+    existing = cloud.snapshot.provider_traits
+    nowhere = Nowhere(cloud.causes, cloud.requests)
+    with silent():
+        for image in cloud.snapshot.images:
+            traits = traits_if_valid(cloud, image=image)
+            reasons = [
+                cloud.causes.without_trait(trait, None, image)
+                for trait in sorted(traits - existing)
+            ]
+            if traits and not reasons:
+                reasons.extend(nowhere.of_image(image, traits))
+            for why in reasons:
+                yield Finding(
+                    'no-host',
+                    Severity.WARNING,
+                    f'image {shell.quoted(image.name)} ({image.id})',
+                    why.problem,
+                    NOWHERE,
+                    why.repairs,
+                    about=About.of(images=[image.name]),
+                )
