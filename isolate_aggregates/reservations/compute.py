@@ -228,10 +228,9 @@ class Compute(NovaClient):
             events.recorded(reservation, now),
             revision=reservation.revision + 1,
         )
-        # A flavor must have a size; this one is never booted.
-        size = Shape(vcpus=1, ram=1)
+        # It has the size too, so it is whole without the first flavor.
         self.create_flavor(
-            _revision(successor), size, record.describe(successor)
+            _revision(successor), successor.shape, record.describe(successor)
         )
         if reservation.revision:
             self.delete_flavor(_revision(reservation))

@@ -3,17 +3,19 @@
 
 While a reservation exists, its record has its events. When there are many,
 they become a page, and the record begins again with the last one. At its end,
-before the record is deleted, it is copied into its archive. Pages and archives
-are the descriptions of more private flavors, to which no project has access.
-The ids of these flavors follow from the record, and Nova creates each id only
-once. So a run that was interrupted in between writes nothing twice, and nobody
-can rewrite what happened.
+before the record is deleted, it is copied into its archive. If somebody
+deleted its flavor by hand, the newest revision remains, and is copied as soon
+as its slots are freed, too. Pages and archives are the descriptions of more
+private flavors, to which no project has access. The ids of these flavors
+follow from the record, and Nova creates each id only once. So a run that was
+interrupted in between writes nothing twice, and nobody can rewrite what
+happened.
 
 Archives and their pages are deleted after a number of days, which the pool has
 in its metadata like everything else that all machines must agree on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -23,12 +25,14 @@ from typing import Any
 
 from isolate_aggregates import exception, shell
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import errors, events, names, record
 from isolate_aggregates.reservations.parts import tried
 from isolate_aggregates.reservations.record import (
     HISTORY_MARK,
     HISTORY_VERSION,
     FlavorRecord,
+    Records,
 )
 from isolate_aggregates.reservations.reservation import Event, Reservation
 from isolate_aggregates.reservations.state import ObservedState, pool_number
@@ -75,9 +79,7 @@ def archive(
     """
     if not reservation.amount:
         return
-    closed = events.recorded(
-        dataclasses.replace(reservation, open={}, down=()), now
-    )
+    closed = _closed(reservation, now)
     document = {
         HISTORY_MARK: HISTORY_VERSION,
         'record': json.loads(record.describe(closed)),
@@ -85,6 +87,86 @@ def archive(
     store.compute.create_history(
         _archive_id(closed), closed, json.dumps(document)
     )
+
+
+def _closed(reservation: Reservation, at: datetime.datetime) -> Reservation:
+    return events.recorded(
+        dataclasses.replace(reservation, open={}, down=()), at
+    )
+
+
+class Remains:
+    """What is left of reservations whose flavor is gone.
+
+    :param now: The time at which those without slots are over.
+    """
+
+    def __init__(
+        self, store: ReservationStore, records: Records, now: datetime.datetime
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._now = now
+
+    def archive(self, revision: names.Revision) -> None:
+        """Keep a reservation from its last revision.
+
+        One that ended as it should was kept before its flavor was deleted, so
+        an archive of it stays the only one.
+
+        :raises ReservationError: if the revision cannot be read.
+        """
+        if revision in _newest(self._records) and not any(
+            names.is_archive_of(
+                flavor_id, revision.reservation, revision.incarnation
+            )
+            for flavor_id in self._archives
+        ):
+            left = _over(_remaining(self._records, revision), self._now)
+            archive(self._store, left, self._now)
+
+    @lazy_property
+    def _archives(self) -> list[str]:
+        entries = self._store.compute.records(with_archives=True)
+        return [entry.flavor.id for entry in entries]
+
+
+def _newest(records: Records) -> list[names.Revision]:
+    """Return the newest revision of each reservation whose flavor is gone."""
+    by_incarnation: dict[tuple[str, str], names.Revision] = {}
+    for revision in sorted(records.strays, key=lambda one: one.number):
+        key = revision.reservation, revision.incarnation
+        by_incarnation[key] = revision
+    return list(by_incarnation.values())
+
+
+def _remaining(records: Records, revision: names.Revision) -> Reservation:
+    """Return a reservation whose flavor is gone.
+
+    It ended when a later one with its id took over its slots.
+
+    :raises ReservationError: if the revision cannot be read.
+    """
+    entry = records.strays[revision]
+    left = dataclasses.replace(
+        record.parse(
+            dataclasses.replace(entry.flavor, id=revision.reservation),
+            entry.description,
+            revision.number,
+        ),
+        pending=None,
+        asked_by='',
+    )
+    successor = records.reservations.get(revision.reservation)
+    if successor and successor.events:
+        return _over(left, successor.events[0].at)
+    return left
+
+
+def _over(reservation: Reservation, at: datetime.datetime) -> Reservation:
+    """Return a reservation that was over at a time, or before."""
+    end = min(at, reservation.end or at)
+    return _closed(dataclasses.replace(reservation, end=end), end)
 
 
 def _archive_id(reservation: Reservation) -> str:
@@ -182,10 +264,17 @@ def read_history(
     until = min(until or now, now)
     entries = [(one, phase_of(one, now)) for one in live]
     for archived in _readable(records.archives, on_unreadable):
-        # Not one whose record is about to be deleted.
+        # Not one whose record is about to be deleted, and each once.
         key = archived.id, archived.incarnation
         if is_asked_for(archived) and key not in incarnations:
             entries.append((archived, Phase.ENDED))
+        incarnations.add(key)
+    for left in _without_record(records, incarnations, now, on_unreadable):
+        if is_asked_for(left):
+            state = phase_of(left, now)
+            entries.append(
+                (left, Phase.ENDED if state is Phase.ENDING else state)
+            )
     flavors = {entry.flavor.id: entry for entry in records.archives}
     past = []
     for one, state in entries:
@@ -197,6 +286,28 @@ def read_history(
         time = events.slot_time(whole, since, until)
         past.append(PastReservation(whole, state, time))
     return sorted(past, key=lambda p: (p.reservation.start, p.reservation.id))
+
+
+def _without_record(
+    records: Records,
+    told: Collection[tuple[str, str]],
+    now: datetime.datetime,
+    on_unreadable: OnUnreadable,
+) -> Iterator[Reservation]:
+    """Yield the reservations of which only a revision is left.
+
+    :param told: The ids and incarnations of those to leave out.
+    """
+    for revision in _newest(records):
+        if (revision.reservation, revision.incarnation) in told:
+            continue
+        try:
+            left = _remaining(records, revision)
+        except errors.ReservationError as exc:
+            on_unreadable(exc)
+            continue
+        # When its flavor was deleted is not known, but its slots are there.
+        yield _over(left, now) if left.has_ended(now) else left
 
 
 def _first(reservation: Reservation) -> datetime.datetime:

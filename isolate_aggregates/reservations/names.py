@@ -107,6 +107,12 @@ def archive(reservation: str, incarnation: str, end: datetime.datetime) -> str:
     return f'history.{at}.{reservation}.{incarnation}'
 
 
+def is_archive_of(flavor_id: str, reservation: str, incarnation: str) -> bool:
+    return archive_of(flavor_id) == reservation and flavor_id.endswith(
+        f'.{incarnation}'
+    )
+
+
 def page(reservation: str, incarnation: str, number: int) -> str:
     """Return the flavor id of a page of the events of a reservation."""
     return f'history.events.{reservation}.{incarnation}.{number:04}'

@@ -117,7 +117,7 @@ def _fulfil(
     slots = 0
     for _ in range(_ATTEMPTS):
         state = store.read()
-        rounds.remove_strays(store, state)
+        rounds.remove_strays(store, state, now)
         try:
             wanted = wish(state, slots)
             if wanted is None:
@@ -216,6 +216,7 @@ def create(
         if present and present.was_refused and not dry_run:
             return None
         if present is None or present.was_refused:
+            check_warning(new.warn_before, max(now, new.start), new.end)
             return _Wanted(None, new, new.change)
         _check_same(present, new, now)
         if present.amount:

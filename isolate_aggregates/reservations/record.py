@@ -183,7 +183,8 @@ class Records:
         whose record cannot be read, by reservation id.
     :param old_flavors: The ids of the flavors of earlier revisions, by
         reservation id.
-    :param strays: Revisions of reservations that no longer exist.
+    :param strays: The flavors of revisions of reservations that no longer
+        exist.
     :param archives: The flavors of archives, and of pages of events; see
         ``history``.
     """
@@ -192,7 +193,7 @@ class Records:
     problems: Mapping[str, errors.ReservationError]
     foreign: Mapping[str, Flavor]
     old_flavors: Mapping[str, tuple[str, ...]]
-    strays: tuple[names.Revision, ...]
+    strays: Mapping[names.Revision, FlavorRecord]
     archives: tuple[FlavorRecord, ...] = ()
 
     @lazy_property
@@ -331,7 +332,7 @@ def is_ours(description: str | None) -> bool:
 def read(flavors: Iterable[FlavorRecord]) -> Records:
     originals = {}
     archives = []
-    revisions: dict[str, list[tuple[names.Revision, str]]] = {}
+    revisions: dict[str, list[tuple[names.Revision, FlavorRecord]]] = {}
     for record in flavors:
         revision = names.revision_of(record.flavor.id)
         if names.is_history(record.flavor.id):
@@ -340,7 +341,7 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
             originals[record.flavor.id] = record
         else:
             entries = revisions.setdefault(revision.reservation, [])
-            entries.append((revision, record.description))
+            entries.append((revision, record))
     reservations = {}
     problems = {}
     foreign = {}
@@ -359,15 +360,15 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
             newest = parse(flavor, original.description)
             own = sorted(
                 (
-                    (revision, description)
-                    for revision, description in entries
+                    (revision, entry)
+                    for revision, entry in entries
                     if revision.incarnation == newest.incarnation
                 ),
                 key=lambda entry: entry[0].number,
             )
             if own:
-                revision, description = own.pop()
-                newest = parse(flavor, description, revision.number)
+                revision, entry = own.pop()
+                newest = parse(flavor, entry.description, revision.number)
         except errors.ReservationError as exc:
             problems[name] = exc
             # Its slots count like those of other programs.
@@ -379,9 +380,11 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
         others = [e for e in entries if e[0].incarnation != newest.incarnation]
         if others:
             revisions[name] = others
-    strays = tuple(
-        revision for entries in revisions.values() for revision, _ in entries
-    )
+    strays = {
+        revision: record
+        for entries in revisions.values()
+        for revision, record in entries
+    }
     return Records(
         reservations,
         problems,
@@ -393,7 +396,7 @@ def read(flavors: Iterable[FlavorRecord]) -> Records:
 
 
 def _replaced(
-    flavor: Flavor, entries: Iterable[tuple[names.Revision, str]]
+    flavor: Flavor, entries: Iterable[tuple[names.Revision, FlavorRecord]]
 ) -> errors.ReservationError:
     newest = max(
         (revision for revision, _ in entries),

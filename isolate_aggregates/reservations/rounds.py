@@ -70,7 +70,7 @@ def reconcile_all(
     ]
     for problem in problems:
         on_unreadable(problem)
-    remove_strays(store, before)
+    remove_strays(store, before, now)
     mark_hosts(store, before)
     history.remove_expired(store, before, now)
     runs = {
@@ -222,12 +222,16 @@ def mark_hosts(store: ReservationStore, state: ObservedState) -> None:
                 LOG.warning('Host %s was not marked: %s', host.name, exc)
 
 
-def remove_strays(store: ReservationStore, state: ObservedState) -> None:
+def remove_strays(
+    store: ReservationStore, state: ObservedState, now: datetime.datetime
+) -> None:
     """Delete the revisions of reservations that are gone.
 
     If its slots are still there and no later reservation has its id, they stay
-    as all that is left of its record.
+    as all that is left of its record. Otherwise its history is kept first, as
+    somebody may have deleted its flavor by hand.
     """
+    kept = history.Remains(store, state.records, now)
 
     def remove(stray: names.Revision) -> None:
         is_alone = stray.reservation not in state.records.reservations
@@ -237,6 +241,7 @@ def remove_strays(store: ReservationStore, state: ObservedState) -> None:
         # reservation may have been created between two pages.
         flavor = store.compute.record(stray.reservation)
         if flavor is None or stray.incarnation not in flavor.description:
+            kept.archive(stray)
             store.compute.delete_flavor(stray.flavor_id)
 
     for stray, exc in tried(state.records.strays, remove).items():

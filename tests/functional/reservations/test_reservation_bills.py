@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An accountant's table: what is sold, open and usable in twenty lives.
+"""An accountant's table: what is sold, open and usable in many lives.
 
 Each life is of two slots, from hour 0 to hour 10 unless it says otherwise, and
 is billed until hour 24. Its steps are what happens in an hour, in this order.
@@ -12,12 +12,19 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations import errors, events, execution, history
+from isolate_aggregates.reservations import (
+    errors,
+    events,
+    execution,
+    history,
+    names,
+)
 from isolate_aggregates.tools import errors as tools_errors
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 SHAPE = reservations.Shape(4, 64)
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 64}
+NO_TIME = 0 * HOUR
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
 
@@ -75,6 +82,33 @@ class Life:
 
     def come_back(self, host):
         self.world.fail_host(host, state='up')
+
+    def lose_flavor(self):
+        """Have the flavor deleted by hand."""
+        del self.world.nova.flavors[ID]
+
+    def free_slots(self):
+        """Have the slots of the lost record deleted, as is advised."""
+        for child, _ in self.world.slots():
+            provider = self.world.child(names.host_of(child))
+            self.world.direct.send(
+                'DELETE',
+                f'/resource_providers/{provider}/inventories/'
+                + names.resource_class(ID),
+            )
+
+    def be_killed_at_end(self):
+        """Be interrupted after the flavor was deleted."""
+
+        def kill(method, url):
+            is_gone = ID not in self.world.nova.flavors
+            if is_gone and method == 'DELETE' and '/flavors/' in url:
+                raise KeyboardInterrupt
+
+        self.world.wire.meddle = kill
+        with pytest.raises(KeyboardInterrupt):
+            self.end()
+        self.world.wire.meddle = None
 
     def be_killed_at_start(self):
         """Be interrupted after the slots were opened."""
@@ -203,6 +237,34 @@ LIVES = {
         ],
         (18, 16, 16),
     ),
+    'interrupted at its end': (
+        [RESERVED, step(5, 'be_killed_at_end'), step(7, 'reconcile'), ENDED],
+        (10, 10, 10),
+    ),
+    'its flavor is deleted by hand': (
+        [RESERVED, step(4, 'lose_flavor'), step(5, 'reconcile'), ENDED],
+        (20, 20, 20),
+    ),
+    'its slots are freed, too': (
+        [
+            RESERVED,
+            step(4, 'lose_flavor'),
+            step(6, 'free_slots'),
+            step(6, 'reconcile'),
+            ENDED,
+        ],
+        (12, 12, 12),
+    ),
+    'it is created again': (
+        [
+            RESERVED,
+            step(4, 'lose_flavor'),
+            step(5, 'reserve', 0, 12),
+            step(6, 'reconcile'),
+            step(12, 'reconcile'),
+        ],
+        (24, 24, 24),
+    ),
 }
 
 
@@ -210,8 +272,10 @@ def bill(world, since=None, until=NOW + 24 * HOUR):
     entries = history.read_history(
         world.new_store(), max(until, NOW + 24 * HOUR), since, until
     )
-    time = entries[0].time if entries else events.SlotTime()
-    return tuple(part / HOUR for part in (time.sold, time.open, time.usable))
+    assert all(entry.reservation.shape == SHAPE for entry in entries)
+    times = [(e.time.sold, e.time.open, e.time.usable) for e in entries]
+    parts = zip((NO_TIME,) * 3, *times, strict=True)
+    return tuple(sum(part, NO_TIME) / HOUR for part in parts)
 
 
 @pytest.mark.parametrize('name', LIVES)
@@ -275,3 +339,66 @@ def test_no_slot_is_open_once_the_end_is_near(world):
     reservations.create(world.store, new(4), NOW)
     [past] = history.read_history(world.store, NOW + 10 * HOUR)
     assert past.time == events.SlotTime(20 * HOUR, 12 * HOUR, 20 * HOUR)
+
+
+def test_a_warning_may_not_have_begun_when_a_reservation_is_made(world):
+    reservation = reservations.new(
+        PROJECT,
+        2,
+        SHAPE,
+        NOW - 10 * HOUR,
+        NOW + HOUR,
+        warn_before=2 * HOUR,
+    )
+    with pytest.raises(tools_errors.InvalidRequest, match='--warn-before'):
+        reservations.create(world.store, reservation, NOW)
+    assert history.read_history(world.store, NOW) == []
+
+
+def test_a_late_write_of_an_ended_reservation_bills_nothing(world):
+    life = Life(world)
+    life.reserve(end=None)
+    [stale] = filter(names.revision_of, world.nova.flavors)
+    flavor = world.nova.flavors[stale]
+    life.now = NOW + 5 * HOUR
+    life.end()
+    assert bill(world) == (10, 10, 10)
+    world.nova.flavors[stale] = flavor
+    world.nova.access[stale] = set()
+    assert bill(world) == (10, 10, 10)
+    life.now = NOW + 6 * HOUR
+    life.reconcile()
+    assert stale not in world.nova.flavors
+    assert bill(world) == (10, 10, 10)
+
+
+def test_two_that_find_a_flavor_deleted_bill_it_once(world):
+    life = Life(world)
+    life.reserve()
+    life.lose_flavor()
+    life.free_slots()
+    [left] = filter(names.revision_of, world.nova.flavors)
+    flavor = world.nova.flavors[left]
+    for hour in (4, 5):
+        world.nova.flavors[left] = flavor
+        world.nova.access[left] = set()
+        life.now = NOW + hour * HOUR
+        life.reconcile()
+        assert left not in world.nova.flavors
+        assert bill(world) == (8, 8, 8)
+
+
+def test_a_broken_rest_of_a_record_is_kept_and_named(world):
+    life = Life(world)
+    life.reserve()
+    life.lose_flavor()
+    life.free_slots()
+    [left] = filter(names.revision_of, world.nova.flavors)
+    world.nova.flavors[left]['description'] = '{'
+    life.reconcile()
+    assert left in world.nova.flavors
+    problems = []
+    history.read_history(world.store, NOW, on_unreadable=problems.append)
+    assert f'{names.flavor(left)} whose description is broken' in str(
+        problems[0]
+    )
