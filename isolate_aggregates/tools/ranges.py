@@ -15,6 +15,9 @@ _NUMBER = re.compile(r'([0-9]+)')
 _WORD = re.compile(r'([^\s,;:()]+)')
 _AMOUNT = re.compile(r'[0-9]+(?:\.[0-9]+)?')
 
+# The first name of a list belongs to the first one of another, and so on.
+_IN_ORDER = ' (respectively)'
+
 _Parts = tuple[str, ...]
 
 
@@ -57,7 +60,9 @@ def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
 def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Merge texts that differ only in names and numbers.
 
-    Names become ranges, and amounts become the smallest and the largest.
+    Names become ranges, and amounts become the smallest and the largest. What
+    is said of some names is not said of others: texts are merged only if a
+    single name differs, or if several differ in the same order.
 
     :param most: The most texts to return; further texts are only counted.
     """
@@ -66,14 +71,58 @@ def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
         parts = _WORD.split(text)
         shapes.setdefault(tuple(parts[::2]), []).append(tuple(parts[1::2]))
     phrases = [
-        _filled(
-            between, [_spanned(words) for words in zip(*rows, strict=True)]
-        )
+        _filled(between, words)
         for between, rows in shapes.items()
+        for words in _merged(rows, most)
     ]
     if len(phrases) > most:
         return (*phrases[:most], f'{len(phrases) - most} more like these')
     return tuple(phrases)
+
+
+def without_amounts(text: str) -> str:
+    """Return a text that is the same for other amounts."""
+    return _WORD.sub(
+        lambda word: '0' if _AMOUNT.fullmatch(word[0]) else word[0], text
+    )
+
+
+def _merged(rows: Sequence[_Parts], most: int) -> Iterator[Sequence[str]]:
+    """Yield the words of merged texts of the same shape."""
+    columns = [tuple(words) for words in zip(*rows, strict=True)]
+    # A name may be repeated within a text.
+    names = list(
+        dict.fromkeys(
+            words
+            for words in columns
+            if len(set(words)) > 1 and not all(map(_AMOUNT.fullmatch, words))
+        )
+    )
+    if len(names) < 2:
+        yield [_spanned(words) for words in columns]
+        return
+    # By all names but those of the place that differs most.
+    several = max(names, key=lambda words: len(set(words)))
+    groups: dict[_Parts, list[_Parts]] = {}
+    for place, row in enumerate(rows):
+        rest = tuple(w[place] for w in names if w is not several)
+        groups.setdefault(rest, []).append(row)
+    if len(groups) > most and _have_one_order(names):
+        yield [*map(_spanned, columns[:-1]), _spanned(columns[-1]) + _IN_ORDER]
+        return
+    for some in groups.values():
+        yield [_spanned(words) for words in zip(*some, strict=True)]
+
+
+def _have_one_order(columns: Iterable[Sequence[str]]) -> bool:
+    """Return whether names of several places belong to each other in order."""
+    rows = sorted(
+        zip(*columns, strict=True), key=lambda row: _natural(_parts(row[0]))
+    )
+    return all(
+        list(words) == sorted(set(words), key=lambda n: _natural(_parts(n)))
+        for words in zip(*rows, strict=True)
+    )
 
 
 def _parts(name: str) -> _Parts:

@@ -502,7 +502,10 @@ def test_hosts_and_constraints_are_grouped_by_filter_and_cause(run, tmp_path):
     path = tmp_path / 'many.yaml'
     path.write_text(many(hosts=20, locks=8))
     result = run('explain', '--snapshot', str(path), '--flavor', 'big')
-    lock = 'locked by trait CUSTOM_[01-08], which flavor big does not require'
+    lock = (
+        'locked by trait CUSTOM_[01-08], which flavor big does not require '
+        '(respectively)'
+    )
     short = 'VCPU: requested 4, free 1 to 2 (16 total x 1.0 - 14 to 15 used)'
     assert result.out.splitlines()[:5] == [
         '2 of 20 hosts may be used.',
@@ -521,10 +524,40 @@ def test_hosts_and_constraints_are_grouped_by_filter_and_cause(run, tmp_path):
         [
             'cn-[0003-0018]',
             'excluded',
-            f'in aggregate lock-[01-08], {lock}',
+            f'depending on the host: in aggregate lock-[01-08], {lock}',
         ],
         ['(16 hosts)', '', ''],
         ['cn-[0019-0020]', 'excluded', short],
+    ]
+
+
+def test_no_host_is_said_to_be_where_only_another_one_is(run, tmp_path):
+    """Reasons of few hosts are told of each; only amounts are merged."""
+    cloud = json.loads(many(hosts=20, locks=8))
+    free, left = cloud['providers'][:2], cloud['aggregates'][:2]
+    names = [provider['name'] for provider in cloud['providers'][2:6]]
+    for aggregate, some in zip(left, (names[:3], names[2:]), strict=True):
+        aggregate['hosts'] = some
+    cloud['aggregates'] = left
+    cloud['providers'] = [*free, *cloud['providers'][2:6]]
+    path = tmp_path / 'few.yaml'
+    path.write_text(json.dumps(cloud))
+    result = run('explain', '--snapshot', str(path), '--flavor', 'big')
+    first, second = (
+        f'in aggregate lock-{n}, locked by trait CUSTOM_{n}, which flavor big '
+        'does not require'
+        for n in ('01', '02')
+    )
+    assert [
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in result.out.splitlines()
+        if line.startswith('|')
+    ][1:] == [
+        ['cn-[0001-0002]', 'candidate', ''],
+        ['cn-[0003-0004]', 'excluded', first],
+        ['cn-0005', 'excluded', first],
+        ['', '', second],
+        ['cn-0006', 'excluded', second],
     ]
 
 
@@ -540,7 +573,7 @@ def test_constraints_to_drop_are_grouped_by_filter_and_cause(run, tmp_path):
     assert result.out[start:].splitlines()[:4] == [
         'No host fits. Dropping any one of these would help:',
         '  isolate_aggregates: aggregate lock-[01-08]: locked by trait '
-        'CUSTOM_[01-08], which flavor big does not require',
+        'CUSTOM_[01-08], which flavor big does not require (respectively)',
         '  requests VCPU 4',
         '',
     ]

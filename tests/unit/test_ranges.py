@@ -86,8 +86,29 @@ def test_no_name_is_lost_or_made_up(some):
             ],
             (
                 'in aggregate lock-[01-50], locked by trait CUSTOM_[1-50], '
-                'which flavor m1 does not require',
+                'which flavor m1 does not require (respectively)',
             ),
+        ),
+        'names that belong to others': (
+            ['in a, locked by X', 'in b, locked by Y', 'in c, locked by X'],
+            ('in a, c, locked by X', 'in b, locked by Y'),
+        ),
+        'a few pairs': (
+            ['in a, locked by X', 'in b, locked by Y'],
+            ('in a, locked by X', 'in b, locked by Y'),
+        ),
+        'pairs in no order': (
+            [f'in a{n}, locked by X{9 - n}' for n in range(5)],
+            (
+                'in a0, locked by X9',
+                'in a1, locked by X8',
+                'in a2, locked by X7',
+                '2 more like these',
+            ),
+        ),
+        'a name that is repeated': (
+            ['h1: add h1', 'h2: add h2'],
+            ('h[1-2]: add h[1-2]',),
         ),
         'amounts': (
             [

@@ -15,17 +15,25 @@ from isolate_aggregates.tools.explain.verdicts import (
     Cause,
     Count,
     Explanation,
+    Messages,
     Verdict,
 )
 
 _Kind = tuple[Hashable, ...]
+# The most groups of hosts that are excluded by the same kinds of causes.
+_MOST = 5
+_MIXED = 'depending on the host: '
 
 
 @dataclasses.dataclass(frozen=True)
 class HostGroup:
-    """Hosts that are excluded by the same kinds of causes, or by none."""
+    """Hosts that are excluded by the same kinds of causes, or by none.
+
+    :param is_mixed: Whether some of the reasons are not those of all hosts.
+    """
 
     verdicts: tuple[Verdict, ...]
+    is_mixed: bool = False
 
     @property
     def is_candidate(self) -> bool:
@@ -38,18 +46,38 @@ class HostGroup:
 
         They are built on access, because there can be thousands of hosts.
         """
-        messages: set[Hashable] = set()
         # Hosts with equal causes share the same objects.
         kinds: dict[int, _Kind] = {}
-        by_kind: dict[_Kind, list[str]] = {}
+        by_kind: dict[_Kind, dict[str, None]] = {}
+        messages: Messages = {}
         for verdict in self.verdicts:
             for cause, text in verdict.texts(messages):
                 kind = kinds.get(id(cause)) or kind_of(cause)
                 kinds[id(cause)] = kind
-                by_kind.setdefault(kind, []).append(text)
-        return tuple(
+                by_kind.setdefault(kind, {})[text] = None
+        merged = tuple(
             text for texts in by_kind.values() for text in ranges.alike(texts)
         )
+        if self.is_mixed:
+            return (f'{_MIXED}{merged[0]}', *merged[1:])
+        return merged
+
+    def parted(self) -> Sequence['HostGroup']:
+        """Return groups of hosts with the same reasons, but for amounts.
+
+        If these are too many, the group is returned.
+        """
+        messages: Messages = {}
+        by_texts: dict[Hashable, list[Verdict]] = {}
+        for verdict in self.verdicts:
+            texts = frozenset(
+                ranges.without_amounts(text)
+                for _, text in verdict.texts(messages)
+            )
+            by_texts.setdefault(texts, []).append(verdict)
+            if len(by_texts) > _MOST:
+                return [dataclasses.replace(self, is_mixed=True)]
+        return [HostGroup(tuple(some)) for some in by_texts.values()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +100,17 @@ class CountGroup:
 
 
 def hosts(verdicts: Iterable[Verdict]) -> list[HostGroup]:
-    """Group hosts by kinds of causes; candidates first, then by size."""
+    """Group hosts by kinds of causes; candidates first, then by size.
+
+    What is said of a group holds for each of its hosts, or it is said that it
+    depends on the host.
+    """
     return sorted(
-        map(HostGroup, map(tuple, _by_kinds(verdicts).values())),
+        (
+            group
+            for some in _by_kinds(verdicts).values()
+            for group in HostGroup(tuple(some)).parted()
+        ),
         key=lambda group: (not group.is_candidate, -len(group.verdicts)),
     )
 
@@ -115,17 +151,18 @@ def counts(explanation: Explanation) -> list[CountGroup]:
 
 
 def remedies(explanation: Explanation) -> list[list[str]]:
-    """Return the requirements to drop, one list for each kind of remedy."""
+    """Return the requirements to drop, one list for each remedy."""
     kinds: dict[_Kind, list[Sequence[Requirement]]] = {}
     for remedy in explanation.remedies:
         kinds.setdefault(kind_of(tuple(remedy)), []).append(remedy)
     return [
-        [
-            text
-            for same in zip(*alike, strict=True)
-            for text in ranges.alike(one.label for one in same)
-        ]
+        text.split('\n')
         for alike in kinds.values()
+        # As one text each: what is dropped together belongs together.
+        for text in ranges.alike(
+            '\n'.join(requirement.label for requirement in remedy)
+            for remedy in alike
+        )
     ]
 
 

@@ -35,6 +35,8 @@ from isolate_aggregates.tools.request import constraints
 from isolate_aggregates.tools.simulator.index import ProviderSet
 
 Cause = tuple[Requirement, ...]
+# Messages that are the same for several hosts, by what they depend on.
+Messages = dict[Hashable, str]
 
 # Requirements, as indexes into DividedRequest.requirements.
 _Places = frozenset[int]
@@ -94,22 +96,27 @@ class Verdict:
             Reason(cause, _text(cause, host)) for cause in self.causes
         )
 
-    def texts(self, messages: set[Hashable]) -> Iterator[tuple[Cause, str]]:
-        """Yield the causes with their messages, skipping repeated messages.
+    def texts(self, messages: Messages) -> Iterator[tuple[Cause, str]]:
+        """Yield the causes with their messages.
 
         :param messages: The messages of previous hosts; it is updated.
         """
         host = None
         is_alone = self.context.is_alone(self.root)
         for cause in self.causes:
+            message = None
             if is_alone and len(cause) == 1:
                 depends = cause[0].depends_on(self.root)
-                message = id(cause[0]), depends
-                if depends is not None and message in messages:
-                    continue
-                messages.add(message)
+                if depends is not None:
+                    message = id(cause[0]), depends
+            if message in messages:
+                yield cause, messages[message]
+                continue
             host = host or HostProviders(self.context, self.root)
-            yield cause, _text(cause, host)
+            text = _text(cause, host)
+            if message:
+                messages[message] = text
+            yield cause, text
 
 
 def _text(cause: Cause, host: HostProviders) -> str:
