@@ -205,7 +205,6 @@ def invocations(directory: str) -> Iterator[list[str]]:
             ['--sync'],
             ['--terraform-plan', str(CHANGES / 'plan.json')],
             ['--ansible', str(CHANGES / 'vars.yml')],
-            ['--k-orc', str(CHANGES / 'korc.yaml')],
         ]
         for c in changes:
             for fmt in ('table', 'json'):

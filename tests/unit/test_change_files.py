@@ -121,12 +121,8 @@ def test_the_result_of_a_plan_is_what_it_plans():
 
 
 def test_nothing_is_left_to_do_in_the_cloud_after_the_commands():
-    for name, kind in (
-        ('vars.yml', 'ansible'),
-        ('korc.yaml', 'k-orc'),
-    ):
-        cloud = after(read(FILES / name, kind, CLOUD))
-        assert read(FILES / name, kind, cloud).commands == ()
+    cloud = after(read(FILES / 'vars.yml', 'ansible', CLOUD))
+    assert read(FILES / 'vars.yml', 'ansible', cloud).commands == ()
 
 
 # Terraform.
@@ -715,85 +711,6 @@ def test_mistakes_in_variables_are_named(variables, tmp_path, text, message):
     assert str(caught.value) == f'{tmp_path / "vars.yml"}{message}.'
 
 
-# ORC.
-
-
-def test_manifests_of_orc_are_read():
-    planned = read(FILES / 'korc.yaml', 'k-orc', CLOUD)
-    assert lines(planned) == [
-        'openstack flavor unset --property hw:cpu_policy f-win',
-        'openstack flavor set --property trait:CUSTOM_WINDOWS=required f-win',
-        'openstack flavor create --vcpus 1 --ram 1024 gpu.small',
-        'openstack image set --public i-win',
-        'openstack image create --file FILE --min-disk 10 '
-        '--property hw_cpu_cores=2 --property hw_qemu_guest_agent=true '
-        '--property os_distro=ubuntu ubuntu',
-    ]
-    assert planned.unread == ()
-
-
-@pytest.mark.parametrize(
-    ('manifest', 'sentence'),
-    [
-        (
-            'kind: HostAggregate\nmetadata: {name: win}',
-            'HostAggregate win is left out, because no release of ORC has '
-            'this kind.',
-        ),
-        (
-            'kind: Flavor\nmetadata: {name: large}\n'
-            'spec: {resource: {ram: 1, vcpus: 2, disk: 20}}',
-            'Flavor large is left out, because ram differs in cloud.yaml, and '
-            'Nova cannot change the size of a flavor.',
-        ),
-    ],
-)
-def test_manifests_that_change_nothing_are_named(tmp_path, manifest, sentence):
-    path = tmp_path / 'manifest.yaml'
-    path.write_text(f'apiVersion: openstack.k-orc.cloud/v1\n{manifest}')
-    planned = read(path, 'k-orc', CLOUD)
-    assert (planned.commands, planned.unread) == ((), (sentence,))
-
-
-def test_a_new_image_has_the_visibility_of_its_manifest(tmp_path):
-    path = tmp_path / 'manifest.yaml'
-    path.write_text(
-        'apiVersion: openstack.k-orc.cloud/v1\nkind: Image\n'
-        'metadata: {name: new}\nspec: {resource: {visibility: community}}'
-    )
-    planned = read(path, 'k-orc', CLOUD)
-    assert lines(planned) == [
-        'openstack image create --file FILE --community new'
-    ]
-
-
-def test_other_manifests_are_skipped(tmp_path):
-    path = tmp_path / 'manifest.yaml'
-    path.write_text(
-        '{apiVersion: v1, kind: Secret}\n---\n'
-        'apiVersion: openstack.k-orc.cloud/v1\nkind: Image\n'
-        'metadata: {name: new}\nspec: {resource: {content: '
-        '{diskFormat: raw}}}'
-    )
-    [command] = lines(read(path, 'k-orc', CLOUD))
-    assert (
-        command == 'openstack image create --file FILE --disk-format raw new'
-    )
-
-
-def test_a_manifest_without_a_resource_is_refused(tmp_path):
-    path = tmp_path / 'manifest.yaml'
-    path.write_text(
-        'kind: List\nitems:\n'
-        '- {apiVersion: openstack.k-orc.cloud/v1, kind: Flavor}'
-    )
-    with pytest.raises(tools_errors.ChangesFileError) as caught:
-        read(path, 'k-orc', CLOUD)
-    assert (
-        str(caught.value) == f'{path}: [0].items[0].spec.resource is missing.'
-    )
-
-
 # The openstack client.
 
 CLIENT = {
@@ -805,9 +722,8 @@ CLIENT = {
 
 @pytest.mark.parametrize(
     ('name', 'kind'),
-    [('plan.json', 'terraform'), ('vars.yml', 'ansible'),
-     ('korc.yaml', 'k-orc')],
-)  # fmt: skip
+    [('plan.json', 'terraform'), ('vars.yml', 'ansible')],
+)
 def test_the_openstack_client_accepts_each_command(name, kind):
     pytest.importorskip('openstackclient')
     for _, *words in read(FILES / name, kind, CLOUD).commands:
@@ -842,9 +758,8 @@ def places(value, path=()):
 
 @pytest.mark.parametrize(
     ('name', 'kind'),
-    [('plan.json', 'terraform'), ('vars.yml', 'ansible'),
-     ('korc.yaml', 'k-orc')],
-)  # fmt: skip
+    [('plan.json', 'terraform'), ('vars.yml', 'ansible')],
+)
 @given(data=st.data())
 @examples(50)
 def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
@@ -907,18 +822,6 @@ def test_a_task_that_is_not_understood_is_named_and_left_out(
         f'{task if task.startswith("{") else f"{{{task}}}"}]}}]'
     )
     assert (planned.commands, planned.unread) == ((), (sentence,))
-
-
-@pytest.mark.parametrize(
-    'text',
-    ['{}', 'heat_template_version: 2021-04-16',
-     '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}'],
-)  # fmt: skip
-def test_a_file_without_any_manifest_of_orc_is_an_error(tmp_path, text):
-    path = tmp_path / 'a.yaml'
-    path.write_text(text)
-    with pytest.raises(tools_errors.ChangesFileError, match='has no Flavor'):
-        read(path, 'k-orc', CLOUD)
 
 
 def test_a_plan_without_any_resource_that_is_read_is_an_error(plan):

@@ -160,7 +160,7 @@ def test_a_missing_thing_is_named_with_the_place_searched(
                 f'{option} must not be empty',
                 id=f'a file without a name, {option}',
             )
-            for option in ('--ansible', '--k-orc', '--terraform-plan')
+            for option in ('--ansible', '--terraform-plan')
         ),
         pytest.param(
             ('lock', 'show', ''),

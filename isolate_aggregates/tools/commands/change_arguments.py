@@ -56,7 +56,6 @@ _FILES = {
         'a plan of Terraform, as terraform show -json writes it',
     ),
     '--ansible': ('ansible', 'Ansible variables with os_host_aggregates'),
-    '--k-orc': ('k-orc', 'manifests of ORC'),
 }
 
 # The module of Ansible stops at the first step that Nova refuses.

@@ -2,9 +2,9 @@
 """Changes that other tools would make, read from their files.
 
 1. ``documents`` reads a file, and says where it is wrong.
-2. ``terraform``, ``ansible`` and ``korc`` yield its items: each compares
-   itself with the cloud after the item before it, and yields the commands that
-   have the same result. What is not understood is ``Unread``.
+2. ``terraform`` and ``ansible`` yield its items: each compares itself with the
+   cloud after the item before it, and yields the commands that have the same
+   result. What is not understood is ``Unread``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.effect.formats import (
     ansible,
     documents,
-    korc,
     terraform,
 )
 from isolate_aggregates.tools.effect.formats.documents import Part
@@ -30,7 +29,6 @@ FORMATS: Mapping[str, tuple[_Parse, _Compare]] = MappingProxyType(
     {
         'terraform': (documents.json_of, terraform.items),
         'ansible': (documents.yaml_of, ansible.items),
-        'k-orc': (documents.yaml_documents_of, korc.items),
     }
 )
 

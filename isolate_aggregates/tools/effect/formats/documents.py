@@ -128,11 +128,6 @@ def yaml_of(path: str | os.PathLike[str]) -> Part:
     return Part(documents[0], str(path))
 
 
-def yaml_documents_of(path: str | os.PathLike[str]) -> Part:
-    """Return the documents in a YAML file, as a list."""
-    return Part(list(_yaml(path)), str(path))
-
-
 class _Loader(yaml.SafeLoader):
     """Takes values with a tag, for example a vault, as templates."""
 
