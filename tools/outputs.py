@@ -117,7 +117,6 @@ def invocations(directory: str) -> Iterator[list[str]]:
             yield ['filter', 'list', *at, '-f', fmt]
             for cmd in (
                 ['audit', '--servers'],
-                ['lock', 'list', '--servers'],
                 ['survival', 'list'],
                 ['survival', 'list', '--failures', '2'],
                 ['relocation', 'create', '--host', hosts[0]],

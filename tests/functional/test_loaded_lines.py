@@ -18,7 +18,7 @@ BUDGET = {
     'candidate_list': 14_400,
     'capacity_list': 14_300,
     'check': 16_000,
-    'effect_show': 26_600,
+    'effect_show': 26_400,
     'explain': 22_600,
     'exporter': 25_500,
     'filter_list': 11_500,
@@ -27,8 +27,8 @@ BUDGET = {
     'ledger': 14_700,
     'lock_create': 26_700,
     'lock_delete': 26_700,
-    'lock_list': 24_500,
-    'lock_show': 24_500,
+    'lock_list': 11_100,
+    'lock_show': 11_100,
     'matrix_list': 15_000,
     'provider_set': 25_700,
     'provider_unset': 25_700,
@@ -48,7 +48,7 @@ BUDGET = {
     'snapshot_save': 9_500,
     'survival_list': 26_000,
     'sync': 27_400,
-    'test': 30_600,
+    'test': 30_400,
 }
 # The most lines of the tools that a command of the reservations loads.
 FRAMEWORK = 6_500

@@ -3,7 +3,6 @@
 
 import dataclasses
 import itertools
-import json
 import pathlib
 import random
 
@@ -418,18 +417,6 @@ def test_an_unknown_lock_is_named(run):
     assert result.code == 1
     assert 'lock' in result.err
     assert 'trait:CUSTOM_LICENSED_WINDOWS' in result.err
-
-
-def test_the_list_of_locks_has_them_in_a_column(run):
-    snapshot = str(EXAMPLES / 'full-rack.yaml')
-    result = run(
-        'lock', 'list', '--snapshot', snapshot, '--servers', '-f', 'json'
-    )
-    [lock] = json.loads(result.out)['locks']
-    assert lock['without_host'] == 1
-    assert (
-        'Without a host' not in run('lock', 'list', '--snapshot', snapshot).out
-    )
 
 
 def test_a_cloud_file_without_servers_is_named(run):

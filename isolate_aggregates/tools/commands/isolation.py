@@ -2,7 +2,7 @@
 """``lock list`` and ``lock show``: the locks, and the room behind them."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 import functools
 from typing import Any
 
@@ -16,7 +16,6 @@ from isolate_aggregates.tools.documents import Aggregate, content
 from isolate_aggregates.tools.locks import details
 from isolate_aggregates.tools.locks.documents import Usage
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
-from isolate_aggregates.tools.room.survival import survival
 
 _CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
 
@@ -32,24 +31,13 @@ class ListLocks(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        clouds.add_servers_argument(
-            parser,
-            'Also show how many servers behind each lock have nowhere to go '
-            'if a host fails, in the worst case',
-        )
         clouds.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        stranded: Mapping[str, int] | None = None
         with clouds.opened(self.app, args) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
             entries = overview(cloud.snapshot, locks) if locks else ()
-            if args.servers:
-                snapshot, releases = clouds.read_all(cloud)
-                stranded = survival(
-                    snapshot, self.app.conf, releases=releases
-                ).locks
             clouds.warn_if_unguarded(cloud, self.app.conf)
         people = args.formatter == 'table'
         amounts = _amounts if people else _numbers
@@ -64,25 +52,15 @@ class ListLocks(output.ReportLister):
             )
             for entry in entries
         ]
-        if stranded is not None:
-            columns = (*columns, 'Without a host')
-            rows = [(*row, stranded.get(row[0], 0)) for row in rows]
         return output.Report(
-            document=functools.partial(_document, entries, stranded),
+            document=functools.partial(_document, entries),
             columns=columns,
             rows=rows,
             nothing='No aggregate is locked.',
         )
 
 
-def _document(
-    entries: Iterable[LockOverview], stranded: Mapping[str, int] | None
-) -> documents.Locks:
-    """Return the document.
-
-    :param stranded: How many servers have nowhere to go, by lock; None if it
-        was not asked for.
-    """
+def _document(entries: Iterable[LockOverview]) -> documents.Locks:
     return documents.Locks(
         locks=tuple(
             documents.Lock(
@@ -94,9 +72,6 @@ def _document(
                 hosts=entry.hosts,
                 unusable_hosts=tuple(sorted(entry.unusable)),
                 capacity=entry.capacity,
-                without_host=None
-                if stranded is None
-                else stranded.get(entry.lock.name, 0),
             )
             for entry in entries
         )

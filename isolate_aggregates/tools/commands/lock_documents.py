@@ -19,11 +19,6 @@ class Lock:
     hosts: Names
     unusable_hosts: Annotated[Names, 'Those that are down or disabled.']
     capacity: Mapping[str, Usage]
-    without_host: Annotated[
-        int | None,
-        'How many servers have nowhere to go in the worst case; null without '
-        '--servers.',
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
