@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.state import HostSlots
 from isolate_aggregates.tools import documents
+from isolate_aggregates.tools.cli.preview import PreviewedEffect
 from isolate_aggregates.tools.documents import Count, Names, Time
 
 Document = TypeVar('Document')
@@ -228,9 +229,7 @@ class ChangedHosts:
 
     hosts: tuple[ChangedHost, ...]
     planned: Annotated[Names, 'What would be done, if it was not.']
-    effect: Annotated[
-        Any, 'What the changes do, as by effect show; null if not computed.'
-    ]
+    effect: PreviewedEffect
 
 
 def drawn(kind: type[Document], *sources: object, **values: Any) -> Document:

@@ -3,13 +3,18 @@
 
 import argparse
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from isolate_aggregates import entry_points, exception
 from isolate_aggregates.tools.cli import consent
 
 # What computes an effect is loaded only to compute one.
 NAMESPACE = 'isolate_aggregates.cli.effects'
+
+# As a field of the document of a command.
+PreviewedEffect = Annotated[
+    Any, 'What the changes do, as by effect show; null if it was not computed.'
+]
 
 
 class Shown(Protocol):

@@ -36,7 +36,6 @@ from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import (
     advised,
     clouds,
-    previews,
     reservations,
 )
 from isolate_aggregates.tools.commands import audit_documents as documents
@@ -173,7 +172,10 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         def effect() -> list[str]:
             with clouds.opened(self.app, args) as cloud:
                 return self.preview(
-                    args, lambda: previews.of_change(self.app, repaired, cloud)
+                    args,
+                    lambda: preview.loaded('change')(
+                        self.app, repaired, cloud
+                    ),
                 )
 
         to_do = audited.to_do()

@@ -5,12 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates.tools import documents
+from isolate_aggregates.tools.cli.preview import PreviewedEffect
 from isolate_aggregates.tools.documents import Aggregate, Names, one_of
-from isolate_aggregates.tools.effect.documents import Effect
-
-PreviewedEffect = Annotated[
-    Effect | None, 'What the changes do; null if it was not computed.'
-]
 
 
 @dataclass(frozen=True, kw_only=True)

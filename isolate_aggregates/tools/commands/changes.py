@@ -17,7 +17,7 @@ from isolate_aggregates.tools.cloud.file.planning import PlanningCloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import change_documents as documents
-from isolate_aggregates.tools.commands import clouds, previews
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.operate import plan as plans
 from isolate_aggregates.tools.operate.plan import Plan
 
@@ -173,7 +173,9 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         def effect() -> list[str]:
             return self.preview(
                 args,
-                lambda: previews.of_change(self.app, plan.change, unread()),
+                lambda: preview.loaded('change')(
+                    self.app, plan.change, unread()
+                ),
             )
 
         if not self.agrees(args, find(), find, effect):

@@ -19,7 +19,7 @@ from isolate_aggregates.tools.cli import (
 )
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.commands import clouds, previews
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.effect.documents import Effect
 from isolate_aggregates.tools.operate import names
 from isolate_aggregates.tools.room import carry, documents, formats, shown
@@ -197,7 +197,9 @@ class Relocate(preview.Previewing, output.ReportLister):
             [*_, last] = found.plans
             return self.preview(
                 args,
-                lambda: previews.of_moves(self.app, found.before, last.after),
+                lambda: preview.loaded('moves')(
+                    self.app, found.before, last.after
+                ),
             )
 
         outcome: carry.Outcome | None = None

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas of JSON documents, by the command that writes them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from isolate_aggregates.tools.commands import request_documents
 from isolate_aggregates.tools.commands.audit_documents import AUDIT
 from isolate_aggregates.tools.commands.change_documents import CHANGES, LOCK
@@ -9,12 +12,26 @@ from isolate_aggregates.tools.commands.explain_documents import EXPLAIN
 from isolate_aggregates.tools.commands.lock_documents import LIST
 from isolate_aggregates.tools.commands.sync_documents import SYNC
 from isolate_aggregates.tools.documents import schema
-from isolate_aggregates.tools.effect.documents import EFFECT
+from isolate_aggregates.tools.effect.documents import EFFECT, Effect
 from isolate_aggregates.tools.expectations.documents import TEST
 from isolate_aggregates.tools.ledger.documents import LEDGER
 from isolate_aggregates.tools.locks.documents import SHOW
 from isolate_aggregates.tools.mirrored.chain import InstalledFilter
 from isolate_aggregates.tools.room.documents import RELOCATION, SURVIVAL
+
+_EFFECT = {
+    key: value
+    for key, value in schema(Effect | None, '').items()
+    if key not in ('$schema', 'title')
+}
+
+
+def _with_effect(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a document with all that is known of its effect."""
+    properties = schema['properties']
+    effect = _EFFECT | properties['effect']
+    return {**schema, 'properties': {**properties, 'effect': effect}}
+
 
 FILTERS = schema(tuple[InstalledFilter, ...], 'The installed request filters')
 
@@ -24,10 +41,10 @@ SCHEMAS = {
             *('key add', 'key remove', 'lock delete'),
             *('provider set', 'provider unset'),
         ),
-        CHANGES,
+        _with_effect(CHANGES),
     ),
-    'lock create': LOCK,
-    'sync': SYNC,
+    'lock create': _with_effect(LOCK),
+    'sync': _with_effect(SYNC),
     'audit': AUDIT,
     'candidate list': request_documents.CANDIDATES,
     'capacity list': request_documents.CAPACITY,

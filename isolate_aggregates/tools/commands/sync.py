@@ -22,7 +22,7 @@ from isolate_aggregates.tools.cli import (
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
-from isolate_aggregates.tools.commands import clouds, previews
+from isolate_aggregates.tools.commands import clouds
 from isolate_aggregates.tools.commands import sync_documents as documents
 from isolate_aggregates.tools.ledger import recording
 from isolate_aggregates.tools.operate.sync import apply, projects
@@ -128,7 +128,8 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             change = functools.partial(outcome.applied, sync_plan=plan)
             with clouds.opened(self.app, args) as cloud:
                 return self.preview(
-                    args, lambda: previews.of_change(self.app, change, cloud)
+                    args,
+                    lambda: preview.loaded('change')(self.app, change, cloud),
                 )
 
         result: apply.SyncResult | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates.tools import documents
-from isolate_aggregates.tools.commands.change_documents import PreviewedEffect
+from isolate_aggregates.tools.cli.preview import PreviewedEffect
 from isolate_aggregates.tools.documents import Names
 from isolate_aggregates.tools.operate.sync.projects import TagChange
 from isolate_aggregates.tools.operate.sync.target import ProviderChange
