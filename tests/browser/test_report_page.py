@@ -438,8 +438,87 @@ def test_a_lock_names_the_flavors_that_may_use_its_hosts(open_report):
     page = open_report('campus').page
     cards = page.locator('.card').all_inner_texts()
     assert any('flavor gpu.large' in card for card in cards)
-    [shut] = [card for card in cards if 'filter_tenant_id' in card]
-    assert 'nobody' in shut
+    # Only its project may use them.
+    [owned] = [card for card in cards if 'filter_tenant_id' in card]
+    assert f' in project {BIOLOGY}' in owned
+    assert 'nobody' not in owned
+
+
+def test_the_projects_that_aggregates_name_can_be_tried(open_report):
+    page = open_report('campus').page
+    options = page.locator('#try-project option').all_inner_texts()
+    assert options == ['No project', BIOLOGY]
+
+
+def test_hosts_without_a_lock_do_not_have_several(open_report):
+    """Of some columns only a part of the hosts is locked."""
+    opened = open_report(
+        make_snapshot(
+            [
+                make_aggregate(
+                    'gpus',
+                    {'trait:CUSTOM_GPU': 'required'},
+                    ['gpu-1', 'gpu-2'],
+                ),
+                make_aggregate(
+                    'win', {'trait:CUSTOM_WIN': 'required'}, ['win']
+                ),
+                make_aggregate('half', {}, ['gpu-1', 'open']),
+                make_aggregate('all', {}, ['gpu-1', 'win', 'open']),
+                make_aggregate('locked', {}, ['gpu-1', 'win']),
+            ],
+            [
+                make_compute_node(name)
+                for name in ('gpu-1', 'gpu-2', 'win', 'open')
+            ],
+            flavors=[make_flavor('plain')],
+        )
+    )
+    opened.page.get_by_label('Aggregates').check(force=True)
+    opened.fit_all()
+    heads = opened.page.locator('#grid thead th[title]')
+    locks = {
+        head.get_attribute('title'): head.locator('.lock').all_inner_texts()
+        for head in heads.all()
+    }
+    lock, other = 'trait:CUSTOM_GPU', 'trait:CUSTOM_WIN'
+    assert locks == {
+        'gpus': [lock],
+        'win': [other],
+        'half': [f'{lock} on some'],
+        'all': ['several locks on some'],
+        'locked': ['several locks'],
+    }
+
+
+def test_a_full_host_is_not_green(open_report):
+    opened = open_report(
+        make_snapshot(
+            [],
+            [
+                make_compute_node('full', usages={'VCPU': 16}),
+                make_compute_node('free'),
+            ],
+            flavors=[make_flavor('plain')],
+        )
+    )
+    opened.page.get_by_label('Each host').check(force=True)
+    full, free = (
+        opened.verdict('plain', 'full'),
+        opened.verdict('plain', 'free'),
+    )
+    assert full.inner_text() == '✓0'
+    colors = [
+        cell.evaluate('(cell) => getComputedStyle(cell).backgroundColor')
+        for cell in (full, free)
+    ]
+    assert colors[0] != colors[1]
+    assert 'room for 0 more' in open_cell(opened, 'plain', 'full')
+    verdict = opened.page.locator('#reason .verdict')
+    assert (
+        verdict.evaluate('(one) => getComputedStyle(one).backgroundColor')
+        == colors[0]
+    )
 
 
 def test_similar_hosts_stand_below_their_lock(open_report):
@@ -730,7 +809,7 @@ def test_a_tried_request_agrees_with_the_matrix(open_report):
                 zip(
                     heads,
                     row.locator('td').evaluate_all(
-                        '(all) => all.map((td) => td.className)'
+                        '(all) => all.map((td) => td.classList[0])'
                     ),
                     strict=True,
                 )

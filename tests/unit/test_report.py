@@ -15,6 +15,7 @@ from cases import cases
 from page_cells import lines_of
 import pytest
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -397,6 +398,27 @@ def test_an_unwritable_directory_is_reported_first(tmp_path, monkeypatch):
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
     with pytest.raises(tools_errors.ReportError, match=r'Permission denied\.'):
         page.check(tmp_path / 'page.html')
+
+
+def test_who_may_use_the_hosts_of_many_projects_is_not_nobody(conf):
+    """Not all projects that aggregates name are tried."""
+    conf.set_override('request_filters', ['isolate_tenants'], ia_conf.GROUP)
+    projects = [f'p{number:02}' for number in range(23)]
+    snapshot = make_snapshot(
+        [make_aggregate('own', {'filter_tenant_id': ','.join(projects)}, 'h')],
+        [make_compute_node('h')],
+        flavors=[make_flavor('plain')],
+    )
+    content = Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW)
+    [own] = report_content.opened(content).values()
+    assert own.groups == (
+        report_content.OpenTo(('plain',), tuple(projects[:20])),
+    )
+    assert own.untried == 3
+    texts = ' '.join(' '.join(Page(page.render(content)).texts).split())
+    assert 'flavor plain in projects p00, p01, ' in texts
+    assert 'and maybe others in 3 more projects' in texts
+    assert 'nobody' not in texts
 
 
 # The command.

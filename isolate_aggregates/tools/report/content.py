@@ -2,7 +2,7 @@
 """Collects the contents of the page from a cloud and its filters."""
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import itertools
@@ -13,6 +13,7 @@ from isolate_aggregates.request import Image
 from isolate_aggregates.text import plural
 from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import Advice
+from isolate_aggregates.tools.answers import scope
 from isolate_aggregates.tools.audit import (
     AuditedCloud,
     Finding,
@@ -49,6 +50,7 @@ class Content:
     :param room: How many servers of the requests to try fit on each host; None
         if that is not known.
     :param other_projects: The same requests for other projects, by name.
+    :param tried_projects: The ids of all projects that have requests.
     :param effect: The document of the effect of a change; None to show none.
     :param plan: The document of a plan of migrations; None to show none.
     :param survival: What becomes of the servers if a host fails; None if they
@@ -69,6 +71,7 @@ class Content:
     other_projects: Mapping[str, Matrix] = dataclasses.field(
         default_factory=dict
     )
+    tried_projects: frozenset[str | None] = frozenset({None})
     effect: Mapping[str, Any] | None = None
     plan: Mapping[str, Any] | None = None
     survival: Survival | None = None
@@ -87,15 +90,23 @@ class Content:
 
         :param images: The images to show each flavor with; if empty, flavors
             are shown without images.
-        :param others: The ids of other projects to evaluate, by name.
+        :param others: The ids of other projects to evaluate, by name, besides
+            those that aggregates name.
         """
-        others = others or {}
         flavors = cloud.snapshot.flavors
         table_images = tuple(images) or (None,)
         all_images = (
             *table_images,
             *_more_images(cloud.snapshot, table_images),
         )
+        others = {
+            **(others or {}),
+            **_more_projects(
+                cloud,
+                {project_id, *(others or {}).values()},
+                len(flavors) * len(all_images),
+            ),
+        }
         by_project = [
             requests(cloud.requests, flavors, all_images, project)
             for project in (project_id, *others.values())
@@ -137,6 +148,7 @@ class Content:
             rooms(cloud.snapshot, tries),
             calendar,
             dict(zip(others, others_tries, strict=True)),
+            frozenset({project_id, *others.values()}),
         )
 
     @property
@@ -182,6 +194,25 @@ def _more_images(
     ]
     count = len(snapshot.flavors) * len((*images, *more))
     return more if count <= _MOST_TRIES else ()
+
+
+def _more_projects(
+    cloud: AuditedCloud, known: Collection[str | None], rows: int
+) -> dict[str, str]:
+    """Return the projects to try that aggregates name, by their ids.
+
+    :param known: The ids of those that are tried anyway.
+    :param rows: The number of requests of a project.
+    """
+    some = [
+        project
+        for project in scope.projects(
+            cloud.snapshot.aggregates, cloud.pipeline
+        )
+        if project and project not in known
+    ]
+    most = _MOST_TRIES // max(rows, 1)
+    return {project: project for project in some[:most]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -320,25 +351,67 @@ def finding_groups(content: Content) -> list[FindingGroup]:
     ]
 
 
-def opened(content: Content) -> dict[str, list[str]]:
-    """Return the flavors that may use hosts behind each lock, by its name."""
+@dataclasses.dataclass(frozen=True)
+class OpenTo:
+    """Flavors that may use hosts.
+
+    :param projects: The names of the projects in which they may, unless they
+        may in the one of the table.
+    """
+
+    flavors: tuple[str, ...]
+    projects: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """Who may use hosts behind a lock.
+
+    :param untried: How many more projects its aggregates name.
+    """
+
+    groups: tuple[OpenTo, ...]
+    untried: int
+
+
+def opened(content: Content) -> dict[str, Opened]:
+    """Return who may use hosts behind each lock, by its name."""
     locks = [overview.lock for overview in content.locks]
-    flavors = [
-        (
-            row.request.flavor.name,
-            {*range(len(each.groups))} - row.closed,
-        )
-        for each in (content.tries, *content.other_projects.values())
-        for row in each.rows
-    ]
+    naming = scope.project_naming(content.cloud.pipeline)
     return {
-        lock.name: sorted(
-            {name for name, groups in flavors if groups & {*column.groups}}
+        lock.name: Opened(
+            tuple(_open_to(content, {*column.groups})),
+            len(
+                frozenset().union(*map(naming, lock.aggregates))
+                - content.tried_projects
+            ),
         )
         for lock, column in zip(
             locks, columns.by_lock(content.matrix, locks), strict=False
         )
     }
+
+
+def _open_to(content: Content, groups: set[int]) -> Iterator[OpenTo]:
+    """Yield who may use some groups of hosts."""
+
+    def flavors(tries: Matrix) -> frozenset[str]:
+        return frozenset(
+            row.request.flavor.name
+            for row in tries.rows
+            if not groups <= row.closed
+        )
+
+    everywhere = flavors(content.tries)
+    if everywhere:
+        yield OpenTo(tuple(sorted(everywhere)))
+    projects: dict[frozenset[str], list[str]] = {}
+    for project, tries in content.other_projects.items():
+        more = flavors(tries) - everywhere
+        projects.setdefault(more, []).append(project)
+    for more, some in projects.items():
+        if more:
+            yield OpenTo(tuple(sorted(more)), tuple(some))
 
 
 def bars(overview: LockOverview) -> list[Bar]:

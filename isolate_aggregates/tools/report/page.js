@@ -151,6 +151,8 @@
     return !fits || !may.length ? ''
       : number(may.reduce((sum, { kind }) => sum + fits[kind], 0));
   };
+  // What is allowed is of no use now where there is no room.
+  const look = (word, room) => (room === '0' ? `${word} full` : word);
   const withRoom = (text, room) => room ? `${text}, room for ${room} more` : text;
 
   // What is shown of it.
@@ -199,8 +201,11 @@
   // The locks of a column; of a lock it is the name.
   const lockOf = (column) => {
     if (state.view === 'lock' || !column.groups.length) return '';
-    const names = new Set(column.groups.map((place) => locks[place]));
-    return names.size > 1 ? 'several locks' : [...names][0];
+    const locked = column.groups.filter((place) => data.groups[place].locked);
+    const some = locked.length ? locked : column.groups;
+    const names = new Set(some.map((place) => locks[place]));
+    const name = names.size > 1 ? 'several locks' : [...names][0];
+    return some.length < column.groups.length ? `${name} on some` : name;
   };
 
   // A long name may be broken after what separates its parts.
@@ -251,6 +256,7 @@
         const word = verdict(row, column);
         const room = roomOn(row, hostsOf(column));
         const cell = patterns[word].cloneNode(true);
+        cell.className = look(word, room);
         cell.append(make('b', room));
         cell.ariaLabel = withRoom(word, room);
         return cell;
@@ -487,11 +493,12 @@
   const aboutCell = (row, column) => {
     const all = hostsOf(column);
     const word = verdict(row, column);
+    const room = roomOn(row, all);
     const text = (all.length > 1 ? WORDS : WORDS_OF_ONE)[word];
     const parts = [
       make('h3', `${row.name} on ${column.name}`),
-      make('p', withRoom(`${SIGNS[word]} ${text}`, roomOn(row, all)),
-        { class: `verdict ${word}` }),
+      make('p', withRoom(`${SIGNS[word]} ${text}`, room),
+        { class: `verdict ${look(word, room)}` }),
       ...answers(row, all, column.groups),
     ];
     if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));

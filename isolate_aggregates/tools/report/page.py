@@ -51,8 +51,8 @@ def render(content: Content) -> str:
     environment.filters['ranges'] = lambda names, longest=60: (
         ranges.folded(names, longest) if names else ''
     )
-    environment.filters['named'] = lambda names: (
-        text.named('flavor', names, most=10) if names else ''
+    environment.filters['named'] = lambda names, noun='flavor': text.named(
+        noun, names, most=10
     )
     environment.filters['packed'] = _packed
     environment.filters['moment'] = calendar.time_text
