@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.rest import client, retry_after
 from isolate_aggregates.rest.errors import OF_COMMANDS, Options
 from isolate_aggregates.text import short
 
@@ -51,7 +52,8 @@ def from_conf(
     """Return the configured connection.
 
     :param longest: The deadline in nova-scheduler in seconds, an upper limit
-        for the configured timeout; None for commands.
+        for the configured timeout, and a reason not to wait long before a
+        retry; None for commands.
     """
     # Register again, as auth_section may name another group.
     loading.register_auth_conf_options(conf, ia_conf.GROUP)
@@ -67,13 +69,17 @@ def from_conf(
                 'Placement; set it, and also auth_url, username, password and '
                 'project_name.',
             )
+        loaded = loading.load_session_from_conf_options(
+            conf,
+            ia_conf.GROUP,
+            auth=auth,
+            timeout=min(timeout, longest or timeout),
+        )
+        if longest is not None:
+            most = retry_after.within(longest, client.RETRIES)
+            retry_after.limit(loaded, most)
         return Connection(
-            session=loading.load_session_from_conf_options(
-                conf,
-                ia_conf.GROUP,
-                auth=auth,
-                timeout=min(timeout, longest or timeout),
-            ),
+            session=loaded,
             region_name=section.region_name,
             interface=tuple(section.valid_interfaces),
             options=OF_COMMANDS if longest is None else _of_scheduler(longest),

@@ -2,6 +2,7 @@
 """The connection that a configuration file describes."""
 
 import textwrap
+import time
 
 from cases import cases
 from http_fakes import (
@@ -15,6 +16,7 @@ from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import exception
+from isolate_aggregates.compute import NovaApi
 from isolate_aggregates.rest import connection
 from isolate_aggregates.tools import options as tools_options
 from isolate_aggregates.tools.cli import credentials
@@ -150,3 +152,22 @@ def test_a_configuration_without_credentials_has_none(conf):
 )
 def test_invalid_credentials_are_refused_with_the_reason(tmp_path, text, said):
     assert refused(tmp_path, text) == f'Configuration option {said}'
+
+
+@pytest.mark.parametrize(
+    ('deadline', 'waited'),
+    [(0.1, 1), (5, 1), (20, 5), (600, 10), (None, 10)],
+)
+def test_all_retries_begin_before_nobody_waits_for_them_any_more(
+    http, keystone, tmp_path, monkeypatch, deadline, waited
+):
+    """A service that is away for a moment is read in time after that."""
+    conf = described(tmp_path, f'[isolate_aggregates]\n{CREDENTIALS}')
+    nova = NovaApi(connection.from_conf(conf, deadline))
+    waits = []
+    monkeypatch.setattr(time, 'sleep', waits.append)
+    away = {'status_code': 503, 'headers': {'Retry-After': '3600'}}
+    back = {'json': {'aggregates': []}}
+    http.get(f'{NOVA}/os-aggregates', [away, away, away, back])
+    assert nova.aggregates() == []
+    assert waits == [waited] * 3
