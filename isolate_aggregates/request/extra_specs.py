@@ -12,6 +12,7 @@ Placement microversion 1.33. See the `extra specs reference
 from collections.abc import Iterator, Mapping
 import dataclasses
 import re
+import uuid
 
 REQUIRED = 'required'
 FORBIDDEN = 'forbidden'
@@ -72,6 +73,22 @@ def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
         if match:
             kind, suffix, name = match.groups()
             yield ExtraSpec(kind, suffix or '', name, str(value))
+
+
+def reservation_of(resource_class: str) -> str | None:
+    """Return the id of the reservation that a resource class belongs to.
+
+    :returns: None if it belongs to none.
+    """
+    if not resource_class.startswith(RESERVATION_CLASS):
+        return None
+    name = resource_class.removeprefix(RESERVATION_CLASS)
+    try:
+        reservation = str(uuid.UUID(name.replace('_', '-')))
+    except ValueError:
+        return None
+    is_canonical = name == reservation.upper().replace('-', '_')
+    return reservation if is_canonical else None
 
 
 def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:

@@ -19,6 +19,9 @@ from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.request.extra_specs import (
+    reservation_of as reservation_of,
+)
 from isolate_aggregates.tools import errors
 
 TRAIT = RESERVATION_TRAIT
@@ -162,19 +165,6 @@ def _marked(text: str) -> str:
 
 def resource_class(reservation: str) -> str:
     return RESERVATION_CLASS + reservation.upper().replace('-', '_')
-
-
-def reservation_of(name: str) -> str | None:
-    """Return the id of the reservation that a resource class belongs to."""
-    if not name.startswith(RESERVATION_CLASS):
-        return None
-    try:
-        reservation = str(
-            uuid.UUID(name.removeprefix(RESERVATION_CLASS).replace('_', '-'))
-        )
-    except ValueError:
-        return None
-    return reservation if resource_class(reservation) == name else None
 
 
 def provider(hostname: str) -> str:

@@ -190,6 +190,8 @@ class CloudCopy:
                 assert options['host']
             case ['server', 'migrate', server]:
                 self._migrate(server)
+            case ['server', 'shelve', server]:
+                self._migrate(server)
             case ['server', 'migration', 'confirm', server]:
                 assert server not in self.servers
             case _:

@@ -704,9 +704,125 @@ def test_three_full_hosts_are_named_that_could_be_emptied(run, write_cloud):
         {'name': name, 'inventories': {'VCPU': 1}, 'usages': {'VCPU': 1}}
         for name in ('h1', 'h2', 'h3', 'h4')
     ]
+    # Some of their servers may have the key to the fifth.
+    free = {'name': 'h5', 'inventories': {'VCPU': 1}, 'traits': ['CUSTOM_WIN']}
+    win = {'trait:CUSTOM_WIN': 'required'}
     path = write_cloud(
-        yaml.dump({'providers': hosts, 'flavors': [{'name': 'f', 'vcpus': 1}]})
+        yaml.dump(
+            {
+                'settings': {
+                    'scheduler': {'enable_isolated_aggregate_filtering': True}
+                },
+                'aggregates': [
+                    {'name': 'win', 'metadata': win, 'hosts': ['h5']}
+                ],
+                'providers': [*hosts, free],
+                'flavors': [{'name': 'f', 'vcpus': 1}],
+            }
+        )
     )
     result = run('explain', '--snapshot', str(path), '--flavor', 'f')
     for name, count in (('h1', 1), ('h2', 1), ('h3', 1), ('h4', 0)):
         assert result.out.count(f'{name} is full') == count
+
+
+RESERVATION = '4d17d41a-1b7f-4b5e-9c2e-0a4b8d1e6f31'
+SLOTS = f'CUSTOM_RESERVATION_{RESERVATION.upper().replace("-", "_")}'
+
+
+def reserved(used):
+    """Return a cloud with three slots, and hosts with room besides."""
+    hosts = [
+        {
+            'name': name,
+            'inventories': {'VCPU': 8},
+            'usages': {'VCPU': 1},
+            'children': [
+                {
+                    'name': f'blazar_{name}',
+                    'inventories': {SLOTS: slots},
+                    'usages': {SLOTS: slots if name == 'h1' else used},
+                    'traits': ['CUSTOM_RESERVATION'],
+                }
+            ],
+        }
+        for name, slots in (('h1', 2), ('h2', 1))
+    ]
+    specs = {f'resources:{SLOTS}': '1', 'trait:CUSTOM_RESERVATION': 'required'}
+    return {
+        'providers': [*hosts, {'name': 'h3', 'inventories': {'VCPU': 8}}],
+        'flavors': [
+            {
+                'name': f'reservation:{RESERVATION}',
+                'id': RESERVATION,
+                'extra_specs': specs,
+                'vcpus': 1,
+            },
+            {'name': 'f', 'vcpus': 1},
+        ],
+    }
+
+
+def test_a_full_reservation_gets_more_slots_and_nobody_is_to_leave(
+    run, write_cloud
+):
+    """Only servers of the reservation use its slots, and all are used."""
+    path = write_cloud(yaml.dump(reserved(used=1)))
+    asked = '--flavor', f'reservation:{RESERVATION}'
+    result = run('explain', '--snapshot', str(path), *asked)
+    assert result.out.startswith('0 of 3 hosts may be used.')
+    assert 'server migrate' not in result.out
+    assert (
+        f'isolate-aggregates reservation set --amount 4 {RESERVATION}'
+        in result.out
+    )
+    free = write_cloud(yaml.dump(reserved(used=0)))
+    result = run('explain', '--snapshot', str(free), *asked)
+    assert result.out.startswith('1 of 3 hosts may be used.')
+
+
+@cases(
+    ('more', 'servers', 'is_said'),
+    {
+        'no other host has room': ([], None, False),
+        'one has, and the servers are not known': (['h2'], None, True),
+        'the servers may use it': (['h2'], ['f'], True),
+        'they may not': (['h2'], ['key'], False),
+    },
+)
+def test_servers_are_to_leave_a_full_host_only_if_they_can(
+    run, write_cloud, more, servers, is_said
+):
+    free = [{'name': name, 'inventories': {'VCPU': 4}} for name in more]
+    full = {
+        'name': 'h1',
+        'inventories': {'VCPU': 4},
+        'usages': {'VCPU': 4},
+        'traits': ['CUSTOM_KEY'],
+    }
+    required = {'trait:CUSTOM_KEY': 'required'}
+    cloud = {
+        'providers': [full, *free],
+        'flavors': [
+            {'name': 'f', 'vcpus': 4},
+            {'name': 'key', 'vcpus': 4, 'extra_specs': required},
+        ],
+    }
+    if servers is not None:
+        cloud['servers'] = [
+            {
+                'id': f'vm{n}',
+                'host': 'h1',
+                'flavor': name,
+                'project': 'p',
+                'name': 'vm',
+                'status': 'ACTIVE',
+            }
+            for n, name in enumerate(servers)
+        ]
+    path = write_cloud(yaml.dump(cloud))
+    result = run('explain', '--snapshot', str(path), '--flavor', 'key')
+    assert result.out.startswith('0 of ')
+    assert ('server migrate' in result.out) == is_said
+    assert ('server shelve' in result.out) == (not is_said)
+    assert 'h1 is full' in result.out

@@ -90,7 +90,7 @@ class Effects:
         self.snapshot = snapshot
         self.pipeline = pipeline
         self.filters = filters
-        self._requests = requests
+        self.requests = requests
         self._compared: dict[Commands, Comparison] = {}
         self._opened: dict[Commands, tuple[tuple[Opening, ...], str]] = {}
         self._known: KnownOpenings = {}
@@ -259,13 +259,13 @@ class Effects:
         if scope.decided_alike(self.snapshot, snapshot):
             return self._questions
         if self._changed is None or self._changed[0] != snapshot:
-            questions = Questions(snapshot, self.pipeline, self._requests)
+            questions = Questions(snapshot, self.pipeline, self.requests)
             self._changed = snapshot, questions
         return self._changed[1]
 
     @lazy_property
     def _questions(self) -> Questions:
-        return Questions(self.snapshot, self.pipeline, self._requests)
+        return Questions(self.snapshot, self.pipeline, self.requests)
 
     def offers(self, snapshot: Snapshot) -> Offers:
         """Return the offers of the cloud, or of it after a change."""

@@ -8,7 +8,6 @@ no other server, and no part of it can be left out. If no single change does,
 pairs are tried.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
@@ -21,11 +20,10 @@ from isolate_aggregates.tools import ranges
 from isolate_aggregates.tools.advice import commands, outcome, unpinning
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.effects import Effects
+from isolate_aggregates.tools.advice.full_hosts import FullHosts
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.advice.ways import Ways
 from isolate_aggregates.tools.answers import scope
-from isolate_aggregates.tools.answers.deciding import question
-from isolate_aggregates.tools.answers.offers import Offers
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.request import Request
 
@@ -33,8 +31,6 @@ from isolate_aggregates.tools.request import Request
 _MOST = 6
 # The most ways of which pairs are tried.
 _PAIRED = 8
-# The most full hosts that are named.
-_FULL = 3
 
 
 def mendings(effects: Effects, request: Request) -> tuple[Repair, ...]:
@@ -79,7 +75,7 @@ class _Mender:
         ways = [way for way in additions if self._helps(way)]
         yield from self._kept(ways or self._pairs(additions))
         yield from self._other_requests()
-        yield from self._room()
+        yield from self._full.repairs()
         yield from self._down()
         helping = [way for way in removals if self._helps(way)]
         yield from self._kept(helping)
@@ -219,29 +215,13 @@ class _Mender:
         return None
 
     @lazy_property
-    def _suitable(self) -> frozenset[str]:
-        """The hosts that would do if they were empty."""
-        query = question(self.request, self.snapshot.index, self.ways.pipeline)
-        return Offers(self.snapshot).hosts(query)
-
-    def _room(self) -> Iterator[Repair]:
-        """Yield how to free some room on hosts that are only full."""
-        amounts = ', '.join(
-            f'{resource_class} {amount}'
-            for resource_class, amount in sorted(self._amounts().items())
-        )
-        for host in sorted(self._suitable)[:_FULL]:
-            line = commands.shown(commands.list_servers(host))
-            yield Repair(
-                text=f'{line}, then openstack server migrate --live-migration '
-                f'--wait SERVER for some of these servers: {host} is full, '
-                f'and {amounts} must be free there'
-            )
+    def _full(self) -> FullHosts:
+        return FullHosts(self.ways, self.effects.requests)
 
     def _down(self) -> Iterator[Repair]:
         """Yield the hosts that would do if their services were up."""
         down = self.snapshot.down_hosts
-        if not down or self._suitable:
+        if not down or self._full.hosts:
             return
         up = dataclasses.replace(self.snapshot, services=None)
         hosts = down & self.ways.hosts(up, self.request)
@@ -250,14 +230,6 @@ class _Mender:
                 text=f'start nova-compute on {named("host", hosts)}, which '
                 'would do but is down'
             )
-
-    def _amounts(self) -> Counter[str]:
-        amounts = Counter[str]()
-        if self.ways.query:
-            for group in self.ways.query.groups.values():
-                for resource_class, amount in group.resources.items():
-                    amounts[resource_class] += amount
-        return amounts
 
 
 def parts(todo: Commands) -> Iterator[frozenset[commands.Command]]:
