@@ -101,6 +101,7 @@ class AuditTest(PageTest):
             version='1.18',
         )
 
+    @pytest.mark.slow
     def test_hosts_without_the_trait_or_outside_the_pool(self):
         assert self.audit() == {}
         win = self.aggregate('win', ['host1'], LOCK)
@@ -202,6 +203,7 @@ class AuditTest(PageTest):
         assert 'lease:1' in self.refusal_of(ended)
         self.repair('reservation-key-left')
 
+    @pytest.mark.slow
     def test_locks_that_nothing_opens(self):
         self.give_trait('host1', 'CUSTOM_GPU')
         self.locked()
@@ -216,6 +218,7 @@ class AuditTest(PageTest):
         assert set(self.audit()) == {'trait-outside'}
         assert self.host_for(self.flavor(LOCK)) == 'host1'
 
+    @pytest.mark.slow
     def test_a_tenants_image_that_opens_a_lock_is_found(self):
         self.locked()
         self.flavor(LOCK)
@@ -254,6 +257,7 @@ class AuditTest(PageTest):
         findings = self.audit('--servers')['server-misplaced']
         assert server['id'] in findings['subject']
 
+    @pytest.mark.slow
     def test_an_evacuation_that_bypassed_the_scheduler_is_found(self):
         self.locked()
         server = self.boot(self.flavor())
@@ -327,6 +331,7 @@ class AuditTest(PageTest):
             [found] = self.live_cloud().nova.servers()
         assert (found.id, found.flavor) == (server['id'], None)
 
+    @pytest.mark.slow
     def test_stale_rollups_and_leftovers_are_found(self):
         first = self.locked()
         self.locked(['host2'], 'win-2')
@@ -383,6 +388,7 @@ class AuditTest(PageTest):
         assert run('key', 'remove', *grant).code == 0
         assert self.audit('--servers') == {}
 
+    @pytest.mark.slow
     def test_disabled_isolation_is_found(self):
         self.locked()
         self.flavor(LOCK)

@@ -165,6 +165,7 @@ class DayTwoTest(CommandTest):
         assert self.done('sync').document['changes'] == []
         assert self.state() == before
 
+    @pytest.mark.slow
     def test_an_image_can_have_the_key(self):
         self.aggregate('licensed', ['host1'])
         image, flavor = self.image({}), self.flavor()
@@ -209,6 +210,7 @@ class DayTwoTest(CommandTest):
         assert len(self.done(*grant, '--dry-run').changes) == 1
         assert len(self.done(*grant).changes) == 1
 
+    @pytest.mark.slow
     def test_unlock_removes_only_unneeded_traits_that_we_added(self):
         self.give_trait('host1', LICENSED)
         number = self.aggregate('licensed', ['host1', 'host2'])
@@ -331,6 +333,7 @@ class DayTwoTest(CommandTest):
             assert result.err == f'{said}\n'
         assert self.state() == before
 
+    @pytest.mark.slow
     def test_a_flavor_that_forbids_the_trait_gets_no_key(self):
         self.aggregate('licensed', ['host1'])
         self.done('lock', 'create', 'licensed', '--trait', LICENSED)
@@ -365,6 +368,7 @@ class DayTwoTest(CommandTest):
         # The mark is on nothing yet.
         assert self.state() == {**before, 'marks': [MARK]}
 
+    @pytest.mark.slow
     def test_lock_reports_hosts_that_it_cannot_lock(self):
         self.aggregate('empty')
         locked = self.done('lock', 'create', 'empty', '--trait', LICENSED)

@@ -249,6 +249,7 @@ class BodyTest(FromTheApiTest):
             assert self.agree(needs={key: small}), key
             assert not self.agree(needs={key: large}), key
 
+    @pytest.mark.slow
     def test_several_servers_are_requested_like_one(self):
         assert self.agree(min_count=2, max_count=2)
 
@@ -265,6 +266,7 @@ class BodyTest(FromTheApiTest):
             block_device_mapping_v2=[volume],
         )
 
+    @pytest.mark.slow
     def test_a_server_group_removes_the_limit(self):
         for policy in ('affinity', 'anti-affinity'):
             group = self.api.post_server_groups(
@@ -295,6 +297,7 @@ class BodyTest(FromTheApiTest):
         # The suffix of a group has no meaning.
         assert ours.replace('_port_1', port['id']) == query
 
+    @pytest.mark.slow
     def test_a_remote_managed_port_requires_a_trait(self):
         port = {
             **self.neutron.port_1,
@@ -311,6 +314,7 @@ class BodyTest(FromTheApiTest):
         )
         assert ours == query
 
+    @pytest.mark.slow
     def test_a_device_profile_is_named_as_not_known_without_cyborg(self):
         self.useFixture(nova_fixtures.CyborgFixture())
         flavor = self.small_flavor(
@@ -329,6 +333,7 @@ class BodyTest(FromTheApiTest):
             'what device profile fakedev-dp requests: '
         )
 
+    @pytest.mark.slow
     def test_pci_devices_in_placement_are_named_as_not_known(self):
         alias = {'name': 'a1', 'vendor_id': '1234', 'product_id': '1235'}
         self.flags(alias=[json.dumps(alias)], group='pci')

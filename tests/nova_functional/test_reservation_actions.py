@@ -6,6 +6,7 @@ its own back once it is gone for good.
 """
 
 from base import host_of
+import pytest
 from reservation_cloud import TAKEN, ReservationTest
 
 from isolate_aggregates.reservations.commands import times
@@ -32,6 +33,7 @@ class MoveTest(ReservationTest):
         self.compute(host, status='disabled')
         self.done('set', reservation, '--amount', '2')
 
+    @pytest.mark.slow
     def test_without_a_free_slot_elsewhere_nothing_moves(self):
         found, server, host, _ = self.reserved_server()
         self.api.post_server_action(server['id'], {'migrate': None})
@@ -94,6 +96,7 @@ class MoveTest(ReservationTest):
         self.done('set', found, '--amount', '1')
         assert self.slots(found) == {other: (1, 1)}
 
+    @pytest.mark.slow
     def test_all_on_one_host_are_evacuated_in_one_command(self):
         reservation = self.reserve('--amount', '2', '--affinity', 'same')
         servers = [self.boot(reservation) for _ in range(2)]
@@ -167,6 +170,7 @@ class ResizeTest(ReservationTest):
             host, reservation
         )
 
+    @pytest.mark.slow
     def test_a_server_can_be_resized_to_another_reservation(self):
         one, other = self.reserve(), self.reserve()
         server = self.boot(one)
@@ -187,6 +191,7 @@ class ResizeTest(ReservationTest):
         assert host_of(server) == 'host3'
         assert self.allocation(server['id']) == {'host3': TAKEN}
 
+    @pytest.mark.slow
     def test_a_reservation_can_end_while_a_server_enters_it(self):
         reservation = self.reserve()
         server = self.boot(self.flavor())
@@ -252,6 +257,7 @@ class SoftDeleteTest(ReservationTest):
 class ServiceTest(ReservationTest):
     """A compute service is deleted."""
 
+    @pytest.mark.slow
     def test_slots_of_a_deleted_compute_service_move(self):
         reservation = self.reserve()
         server = self.boot(reservation)

@@ -190,6 +190,7 @@ class ReservationTest(OverApi, CloudTest):
         hosts = [self.host_for(apart.id) for _ in range(2)]
         assert len(set(hosts)) == 2
 
+    @pytest.mark.slow
     def test_a_host_with_ordinary_servers_is_refused(self):
         server = self.boot(self.flavor())
         with pytest.raises(errors.ReservationHostError) as caught:
@@ -197,6 +198,7 @@ class ReservationTest(OverApi, CloudTest):
         assert server['id'] in str(caught.value)
         assert self.store.read().hosts == {}
 
+    @pytest.mark.slow
     def test_shelved_and_soft_deleted_servers_end_too(self):
         self.flags(reclaim_instance_interval=3600)
         self.enable('host1')
@@ -272,6 +274,7 @@ class ReservationTest(OverApi, CloudTest):
         server = self._wait_for_state_change(server, 'ACTIVE')
         assert set(self.allocations(server)) == {'host3'}
 
+    @pytest.mark.slow
     def test_a_deleted_compute_service_leaves_nothing_behind(self):
         self.enable('host1', 'host2')
         reservation = self.reserve(1)

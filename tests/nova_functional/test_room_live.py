@@ -7,6 +7,7 @@ from unittest import mock
 
 from base import IMAGE, host_of
 from day_two import CommandTest
+import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.tools.compute import migrations
@@ -104,6 +105,7 @@ class RoomTest(CommandTest):
         assert result.out.splitlines()[0] == 'Nothing to move.'
         assert len(self.history()) == 3
 
+    @pytest.mark.slow
     def test_a_cold_migration_is_confirmed_when_nova_is_ready(self):
         """Nova refuses it before, and again once it has begun."""
         server = self._stop_server(self.boot_on('host1'))
@@ -160,6 +162,7 @@ class RoomTest(CommandTest):
         assert result.code == 0, result
         assert self.locations() == {one['id']: 'host3', other['id']: 'host2'}
 
+    @pytest.mark.slow
     def test_it_only_shows_what_it_would_do(self):
         server = self.boot_on('host1')
         result = self.relocate('--host', 'host1', '--dry-run')
@@ -207,6 +210,7 @@ class RoomTest(CommandTest):
         where = self.locations()
         assert {where[s['id']] for s in servers} == {'host1'}
 
+    @pytest.mark.slow
     def test_nova_api_that_is_gone(self):
         servers = [self.boot_on('host1') for _ in range(3)]
         calls = []
@@ -246,6 +250,7 @@ class RoomTest(CommandTest):
         assert {*result.document['results'].values()} == {'moved'}
         assert self.history() == sorted(s['id'] for s in servers)
 
+    @pytest.mark.slow
     def test_nova_api_that_stays_away(self):
         self.boot_on('host1')
 
@@ -260,6 +265,7 @@ class RoomTest(CommandTest):
         assert 'it is unknown whether it has moved: ' in result.err
         assert not self.history()
 
+    @pytest.mark.slow
     def test_the_operator_interrupts(self):
         servers = [self.boot_on('host1') for _ in range(3)]
         calls = []
@@ -277,6 +283,7 @@ class RoomTest(CommandTest):
         assert self.empty('host1').code == 0
         assert self.history() == sorted(s['id'] for s in servers)
 
+    @pytest.mark.slow
     def test_a_server_that_has_changed_is_not_moved(self):
         first, second = (self.boot_on('host1') for _ in range(2))
         ids = {first['id'], second['id']}
@@ -309,6 +316,7 @@ class RoomTest(CommandTest):
         where = self.locations()
         return {server for server in ids if where[server] == host}
 
+    @pytest.mark.slow
     def test_who_has_nowhere_to_go(self):
         chance = random.Random(SEED)
         hosts = chance.sample(self.HOSTS, chance.choice((1, 2)))
