@@ -24,6 +24,7 @@ from isolate_aggregates.tools.audit import (
     tags,
     traits,
     usage,
+    weights,
 )
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
@@ -49,6 +50,7 @@ OF_CLOUD: tuple[Check, ...] = (
     tags.leaking,
     tags.zones,
     tags.default_zone,
+    weights.multipliers,
     domains.projects_missing,
     domains.projects_left,
     domains.unknown,
