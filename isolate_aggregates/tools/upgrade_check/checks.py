@@ -29,7 +29,11 @@ from isolate_aggregates.tools.placement.limit_probe import (
     measure,
 )
 from isolate_aggregates.tools.request import asking
-from isolate_aggregates.tools.upgrade_check import ineffective, unknown
+from isolate_aggregates.tools.upgrade_check import (
+    environment,
+    ineffective,
+    unknown,
+)
 from isolate_aggregates.tools.wording import meant
 
 _PLUGIN = 'isolate_aggregates.nova.all_filters'
@@ -116,14 +120,15 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_names(self) -> Result:
-        """Check for sections and options that nothing reads."""
+        """Check for options that nothing reads, or an empty variable hides."""
         # Registers the options of the configured request filters.
         _ = self._obstacle
         names = list(unknown.unknown_names(self._conf))
-        if not names:
+        variables = list(environment.damaging_variables(self._conf))
+        if not names and not variables:
             return Result(Code.SUCCESS)
-        is_certain = any(name.is_certain for name in names)
-        problems = '. '.join(name.problem for name in names)
+        is_certain = bool(variables) or any(n.is_certain for n in names)
+        problems = '. '.join([*(n.problem for n in names), *variables])
         return Result(
             Code.FAILURE if is_certain else Code.WARNING, f'{problems}.'
         )

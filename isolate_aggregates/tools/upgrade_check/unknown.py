@@ -107,8 +107,8 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
             f'[{ia_conf.GROUP}] auth_type names the unknown plugin '
             f'{exc.name}{meant(exc.name, plugins)}'
         )
-    for path in _files(conf):
-        for section, names in _parsed(path).items():
+    for path in files(conf):
+        for section, names in parsed(path).items():
             group = section if section == options.DEFAULT else section.lower()
             if group not in ours and group not in conf:
                 if guess := _near(group, ours):
@@ -175,7 +175,7 @@ def _registered(conf: cfg.ConfigOpts, group: str) -> set[str]:
     return set(conf[group]) if group in conf else set()
 
 
-def _files(conf: cfg.ConfigOpts) -> list[str]:
+def files(conf: cfg.ConfigOpts) -> list[str]:
     """Return the configuration files in the order of oslo.config."""
     if 'config_file' not in conf:
         # Nothing was read from files.
@@ -186,8 +186,8 @@ def _files(conf: cfg.ConfigOpts) -> list[str]:
     return files
 
 
-def _parsed(path: str) -> Mapping[str, Collection[str]]:
-    """Return the names of the options by section."""
+def parsed(path: str) -> Mapping[str, Collection[str]]:
+    """Return the names of the options in a file by section."""
     sections: dict[str, dict[str, list[str]]] = {}
     # oslo.config has reported a file that cannot be read.
     with contextlib.suppress(OSError, cfg.ParseError):
