@@ -132,12 +132,21 @@ def _add_extra_specs(
         )
 
 
+def requested_amount(spec: xs.ExtraSpec) -> int | None:
+    """Return the amount that is requested; None for what Nova ignores.
+
+    Nova ignores classes without a valid name, too.
+    """
+    is_known = spec.name in orc.STANDARDS or orc.is_custom(spec.name)
+    return spec.amount if is_known else None
+
+
 def _add_resource(
     group: placement_group.RequestGroup, flavor: Flavor, spec: xs.ExtraSpec
 ) -> None:
-    is_known = spec.name in orc.STANDARDS or orc.is_custom(spec.name)
-    if is_known and spec.amount is not None:
-        group.resources[spec.name] = spec.amount
+    amount = requested_amount(spec)
+    if amount is not None:
+        group.resources[spec.name] = amount
         return
     LOG.warning(
         'Flavor %(flavor)s: resources%(suffix)s:%(name)s=%(value)s is not a '

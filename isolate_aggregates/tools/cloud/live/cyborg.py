@@ -12,6 +12,7 @@ from urllib import parse
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.tools import api_client, errors
 from isolate_aggregates.tools.request import ResourceGroup
+from isolate_aggregates.tools.request.resources import requested_amount
 
 
 class CyborgClient(api_client.ApiClient):
@@ -48,7 +49,7 @@ class CyborgClient(api_client.ApiClient):
 
 
 def _group(suffix: str, group: Mapping[str, Any]) -> ResourceGroup:
-    specs = list(xs.parse({key: str(value) for key, value in group.items()}))
+    specs = list(xs.parse({key: _text(value) for key, value in group.items()}))
 
     def traits(value: str) -> frozenset[str]:
         return frozenset(
@@ -59,7 +60,19 @@ def _group(suffix: str, group: Mapping[str, Any]) -> ResourceGroup:
 
     return ResourceGroup(
         suffix,
-        {spec.name: spec.amount for spec in specs if spec.amount is not None},
+        {
+            spec.name: amount
+            for spec in specs
+            if (amount := requested_amount(spec)) is not None
+        },
         traits(xs.REQUIRED),
         traits(xs.FORBIDDEN),
     )
+
+
+def _text(value: Any) -> str:
+    """Return a value of a group as an extra spec has it.
+
+    Cyborg accepts any JSON, and Nova calls ``int``, which cuts off fractions.
+    """
+    return str(int(value) if isinstance(value, (bool, float)) else value)
