@@ -21,6 +21,10 @@ TRAIT_PREFIX = 'trait:'
 SUFFIX = re.compile(r'[a-zA-Z0-9_-]{1,64}')
 # The prefix of the resource classes of instance reservations, as in Blazar.
 RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
+# The resource class of which each reservation provider has one unit. Nothing
+# ever takes it, so a single query for allocation candidates returns the trees
+# of all hosts for reservations, full ones included.
+RESERVATION_HOSTS = f'{RESERVATION_CLASS}HOSTS'
 # The trait of reservation providers, which are children of compute nodes. It
 # must not be on the compute nodes themselves: there, an image of a tenant that
 # requires it would let ordinary servers in.

@@ -40,6 +40,27 @@ class Waiting:
     providers: frozenset[str]
 
 
+def _deleted(holders: set[str], servers: set[str]) -> str:
+    """Return which servers of a reservation are being deleted.
+
+    :param holders: Those that hold a slot, also if Nova does not list them.
+    :param servers: Those that Nova lists. What found no host, or was shelved,
+        has no slot.
+    """
+    without = len(servers - holders)
+    if not without and not holders:
+        return 'its end is not complete'
+    if not without:
+        number = len(holders)
+        are = text.plural(number, 'is', 'are')
+        return f'{text.counted(number, "server")} {are} being deleted'
+    are = text.plural(without + len(holders), 'is', 'are')
+    more = f'{text.counted(without, "server")} without a slot'
+    if holders:
+        more = f'{text.counted(len(holders), "server")} and {more}'
+    return f'{more} {are} being deleted'
+
+
 class Executor:
     """Carries out the actions for one reservation.
 
@@ -210,11 +231,7 @@ class Executor:
             partial(self._edit, new=slots.gone),
         )
         self._note('the slots of provider {} stay', freed)
-        deleted = number - len(kept)
-        are = text.plural(deleted, 'is', 'are')
-        what = f'{text.counted(deleted, "server")} {are} being deleted'
-        if not deleted:
-            what = 'its end is not complete'
+        what = _deleted(holders - kept.keys(), servers - kept.keys())
         return Waiting(what, frozenset({*used, *open_still, *freed}))
 
     def remove(self, providers: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ is added to the pool first and removed from it last, so that ordinary servers
 are kept out all the time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from isolate_aggregates import exception, shell, text
@@ -196,7 +196,8 @@ def _read_disablable(
     if host is None:
         # _find_node raises NotFound if there is none.
         return state, _find_node(state, name).uuid, None
-    _refuse_slots(host)
+    if host.slots:
+        _refuse_slots(host, _ending(store, state, host))
     _refuse_unknown(host, state.pool)
     return state, host.root, host
 
@@ -213,15 +214,45 @@ def _leaves_pool(state: ObservedState, host: ReservationHost) -> bool:
     )
 
 
-def _refuse_slots(host: ReservationHost) -> None:
-    if host.slots:
-        owners = text.named('reservation', host.slots)
-        leave = shell.command('reservation repair', '--from', host.name)
-        raise errors.ReservationHostError(
-            host.name,
-            f'has slots of {owners}; run {leave} and migrate the servers that '
-            'are still there, or run reservation end with each of them',
+def _ending(
+    store: ReservationStore, state: ObservedState, host: ReservationHost
+) -> frozenset[str]:
+    """Return the reservations on a host that have ended but are not over."""
+    now = store.now()
+    records = state.records.reservations
+    return frozenset(
+        name
+        for name in host.slots
+        if name in records and records[name].has_ended(now)
+    )
+
+
+def _refuse_slots(host: ReservationHost, ending: Collection[str]) -> None:
+    """Refuse to disable a host with slots.
+
+    :param ending: The reservations that have ended but are not over.
+    """
+    ways = []
+    living = host.slots.keys() - ending
+    if ending:
+        whose = text.plural(len(ending), 'its', 'their')
+        ways.append(
+            f'run reservation reconcile until {whose} servers are deleted'
         )
+    if living:
+        leave = shell.command('reservation repair', '--from', host.name)
+        ways.append(
+            f'run {leave} and migrate the servers that are still there, or '
+            'run reservation end with each of them'
+        )
+    what = [
+        f'{state}{text.named("reservation", some)}'
+        for state, some in (('the ended ', ending), ('', living))
+        if some
+    ]
+    raise errors.ReservationHostError(
+        host.name, f'has slots of {" and of ".join(what)}; {"; ".join(ways)}'
+    )
 
 
 def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:

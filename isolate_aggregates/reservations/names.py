@@ -16,6 +16,7 @@ import uuid
 
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_CLASS,
+    RESERVATION_HOSTS,
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
@@ -28,10 +29,8 @@ TRAIT = RESERVATION_TRAIT
 # The extra spec by which a flavor requires the trait.
 TRAIT_KEY = f'{TRAIT_PREFIX}{TRAIT}'
 
-# The resource class of which each reservation provider has one unit. Nothing
-# ever takes it, so a single query for allocation candidates returns the trees
-# of all hosts for reservations, full ones included.
-MARKER = f'{RESERVATION_CLASS}HOSTS'
+# Of the hosts that are enabled for reservations.
+MARKER = RESERVATION_HOSTS
 
 # The metadata key that locks the pool, for the filters isolate_aggregates and
 # reservation_prefix.

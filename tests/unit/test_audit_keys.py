@@ -673,6 +673,66 @@ def test_a_class_of_an_ended_reservation_is_found():
     )
 
 
+def test_the_class_of_hosts_for_reservations_stays_with_the_pool():
+    """It is of a pool without hosts, whose next host needs it again."""
+    pool = make_aggregate(
+        'freepool', {'trait:CUSTOM_RESERVATION_HOST': 'required'}
+    )
+    classes = frozenset({'CUSTOM_RESERVATION_HOSTS'})
+    told = [
+        findings(aggregates, [H1], [PLAIN], resource_classes=classes)
+        for aggregates in ([pool], [])
+    ]
+    kept, left = (
+        [f for f in some if f.kind == 'reservation-class-left']
+        for some in told
+    )
+    assert kept == []
+    [finding] = left
+    assert finding.consequence == (
+        'it does nothing, unless its reservation is being created right now'
+    )
+
+
+def test_a_host_with_slots_outside_the_pool_is_found():
+    """The lock of the pool is all that keeps ordinary servers out."""
+    reservation = '4d17d41a-1b7f-4b5e-9c2e-0a4b8d1e6f31'
+    name = reservation.upper().replace('-', '_')
+    host = 'CUSTOM_RESERVATION_HOST'
+    slots = make_provider(
+        'blazar_h1',
+        inventories={f'CUSTOM_RESERVATION_{name}': 2},
+        traits=[host],
+    )
+    tree = make_tree(make_compute_node('h1'), slots)
+    lock = {f'trait:{host}': 'required'}
+    pool = make_aggregate('freepool', lock, ['h1'])
+    found = findings([pool], [tree], [PLAIN])
+    assert 'reservation-host' not in [f.kind for f in found]
+    emptied = dataclasses.replace(pool, hosts=frozenset())
+    [finding] = [
+        f
+        for f in findings([emptied], [tree], [PLAIN])
+        if f.kind == 'reservation-host'
+    ]
+    assert finding.subject == 'host h1'
+    assert finding.problem == (
+        f'has slots of reservation {reservation}, and is in no aggregate that '
+        f'requires trait {host}, so that ordinary servers may use what is '
+        'reserved'
+    )
+    # Enabled for reservations, but without one.
+    marker = dataclasses.replace(
+        slots,
+        inventories=make_provider(
+            'p', inventories={'CUSTOM_RESERVATION_HOSTS': 1}
+        ).inventories,
+    )
+    tree = make_tree(make_compute_node('h1'), marker)
+    found = findings([emptied], [tree], [PLAIN])
+    assert 'reservation-host' not in [f.kind for f in found]
+
+
 def test_nothing_of_a_flavor_with_the_name_of_a_record_is_to_be_deleted():
     """A file does not tell whether the reservation lives."""
     resource_class = 'CUSTOM_RESERVATION_2'

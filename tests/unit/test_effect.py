@@ -13,7 +13,9 @@ from isolate_aggregates.testing import (
     make_compute_node,
     make_flavor,
     make_image,
+    make_provider,
     make_snapshot,
+    make_tree,
 )
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.audit.servers import OutOfPlace
@@ -718,3 +720,30 @@ def test_who_may_use_a_flavor_is_named():
         'who may use flavor small: all projects -> a, b',
         'who may use flavor new: no project -> a, b',
     ]
+
+
+def test_a_reservation_that_loses_its_guard_is_said():
+    """Only the lock of the pool keeps ordinary servers from its host."""
+    reservation = '4d17d41a-1b7f-4b5e-9c2e-0a4b8d1e6f31'
+    name = reservation.upper().replace('-', '_')
+    trait = 'CUSTOM_RESERVATION_HOST'
+    slots = make_provider(
+        'blazar_h5',
+        inventories={f'CUSTOM_RESERVATION_{name}': 2},
+        traits=[trait],
+    )
+    lock = {f'trait:{trait}': 'required'}
+    before = make_snapshot(
+        [make_aggregate('freepool', lock, hosts=['h5'])],
+        [make_tree(make_compute_node('h5'), slots)],
+        flavors=[SMALL],
+    )
+    [pool] = before.aggregates
+    [command] = commands.remove_hosts(pool, ['h5'])
+    after = command.change(before)
+    found = effect(before, after, configuration())
+    [finding] = [
+        each for each in found.new_findings if each.kind == 'reservation-host'
+    ]
+    assert finding.subject == 'host h5'
+    assert f'has slots of reservation {reservation}' in finding.problem

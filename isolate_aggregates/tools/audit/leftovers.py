@@ -3,7 +3,12 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates.request.extra_specs import RESERVATION_CLASS, parse
+from isolate_aggregates.request.extra_specs import (
+    RESERVATION_CLASS,
+    RESERVATION_HOSTS,
+    RESERVATION_TRAIT,
+    parse,
+)
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import Finding, Severity
@@ -38,14 +43,19 @@ def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
         rc for p in cloud.snapshot.providers for rc in p.inventories
     }
     unused = cloud.resource_classes - resource_classes
+    # An empty pool keeps the class of its hosts.
+    has_pool = RESERVATION_TRAIT in cloud.required_by
     for name in sorted(unused - living(cloud)):
-        if name.startswith(RESERVATION_CLASS):
+        if name.startswith(RESERVATION_CLASS) and not (
+            has_pool and name == RESERVATION_HOSTS
+        ):
             yield Finding(
                 'reservation-class-left',
                 Severity.INFO,
                 f'resource class {name}',
                 'no resource provider has an inventory of it',
-                'none, unless the reservation is being created right now',
+                'it does nothing, unless its reservation is being created '
+                'right now',
                 (Repair(commands.delete_class(name)),),
             )
 

@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping
 import datetime
 
+from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import counted, named, plural
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
@@ -123,10 +124,17 @@ def with_problems(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def hosts(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts for reservations that ordinary servers use, or may use."""
-    if cloud.reservations is None:
-        return
-    for host, problem in cloud.reservations.hosts.items():
+    """Find hosts for reservations that ordinary servers use, or may use.
+
+    If the reservations were not read, as of a cloud file or after a change,
+    their slots tell which hosts the lock of the pool must guard.
+    """
+    problems = (
+        _unguarded(cloud)
+        if cloud.reservations is None
+        else cloud.reservations.hosts.items()
+    )
+    for host, problem in problems:
         yield Finding(
             'reservation-host',
             Severity.WARNING,
@@ -135,3 +143,27 @@ def hosts(cloud: AuditedCloud) -> Iterator[Finding]:
             'a server may find no room in a free slot of its reservation',
             about=About.of(hosts=[host]),
         )
+
+
+def _unguarded(cloud: AuditedCloud) -> Iterator[tuple[str, str]]:
+    """Yield hosts with slots outside locked pools, and the problem of each."""
+    pools = cloud.required_by.get(xs.RESERVATION_TRAIT, ())
+    for host, nodes in sorted(cloud.nodes.items()):
+        if any(host in pool.hosts for pool in pools):
+            continue
+        slots = {
+            reservation
+            for node in nodes
+            for provider in cloud.tree_of(node)
+            # Those of Blazar have no trait; its own filters guard them.
+            if xs.RESERVATION_TRAIT in provider.traits
+            for name in provider.inventories
+            if (reservation := xs.reservation_of(name))
+        }
+        if slots:
+            yield (
+                host,
+                f'has slots of {named("reservation", slots)}, and is in no '
+                f'aggregate that requires trait {xs.RESERVATION_TRAIT}, so '
+                'that ordinary servers may use what is reserved',
+            )

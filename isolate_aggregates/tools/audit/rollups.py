@@ -113,6 +113,6 @@ def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
             'Placement',
             f'has the traits {listed(idle)}, which marked things that no '
             'longer exist',
-            'none; they are only clutter',
+            'they do nothing',
             (Repair(commands.SYNC, safe=True),),
         )

@@ -294,8 +294,8 @@ def test_without_hosts_for_reservations_nothing_is_read(
             == 0
         )
     world.wire.calls.clear()
-    [finding] = findings()[1]
-    assert finding['kind'] == 'reservation-class-left'
+    # The class of the hosts stays with the pool.
+    assert findings()[1] == []
     assert not any(is_of_listing(url) for _, url in world.wire.calls)
     assert metrics() == {
         ('reservations_up',): 1,

@@ -457,6 +457,41 @@ def test_an_end_takes_as_long_as_nova_takes_to_delete_its_servers(
     assert run_json('end', ID)['state'] == 'ended'
 
 
+def test_an_end_tells_servers_with_a_slot_from_those_without(
+    command, run_json, world
+):
+    """Those that found no host, or were shelved, have none."""
+    run_json(*CREATE, '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    for name in ('in error', 'shelved'):
+        world.nova.servers[str(uuid.UUID(int=len(name)))] = ID
+    world.nova.is_slow = True
+    result = command('end', ID)
+    assert result.code == 3
+    assert (
+        '1 server and 2 servers without a slot are being deleted' in result.out
+    )
+
+
+def test_a_host_of_an_ended_reservation_waits_for_its_servers(
+    command, run_json, world
+):
+    """Nothing can be ended or repaired: reconcile completes the end."""
+    run_json(*CREATE, '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    world.nova.is_slow = True
+    assert command('end', ID).code == 3
+    refused = command('host', 'set', '--disable', 'h1')
+    assert refused.code == 1
+    assert (
+        f'Host h1 has slots of the ended reservation {ID}; run reservation '
+        'reconcile until its servers are deleted.'
+    ) in refused.err
+    world.nova.finish(*world.nova.servers)
+    assert command('reconcile').code == 0
+    assert command('host', 'set', '--disable', 'h1').code == 0
+
+
 def test_repair_moves_slots_and_names_those_that_fit_nowhere(
     command, run_json, world
 ):
