@@ -575,16 +575,17 @@ def test_a_host_that_only_nova_knows_is_shown(broken):
 def test_locks_are_listed_with_their_aggregates_and_hosts(broken):
     rows = broken('lock', 'list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [
-        'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB,'
-        'VCPU used,MEMORY_MB used,DISK_GB used',
-        'trait:CUSTOM_A,2,2,4,,,0,,',
-        'trait:CUSTOM_B,1,2,4,,,0,,',
+        'Lock,Aggregates,Hosts,VCPU,PCPU,MEMORY_MB,DISK_GB,'
+        'VCPU used,PCPU used,MEMORY_MB used,DISK_GB used',
+        'trait:CUSTOM_A,2,2,4,,,,0,,,',
+        'trait:CUSTOM_B,1,2,4,,,,0,,,',
     ]
     # An empty cell could not be told from its separator.
     assert broken('lock', 'list', '-f', 'value').out.splitlines() == [
-        'trait:CUSTOM_A 2 2 4 - - 0 - -',
-        'trait:CUSTOM_B 1 2 4 - - 0 - -',
+        'trait:CUSTOM_A 2 2 4 - - - 0 - - -',
+        'trait:CUSTOM_B 1 2 4 - - - 0 - - -',
     ]
+    assert 'PCPU' not in broken('lock', 'list').out
 
 
 @pytest.mark.parametrize('form', ['shell', 'value'])

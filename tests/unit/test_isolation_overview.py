@@ -95,3 +95,23 @@ def test_hosts_that_placement_does_not_know_have_no_capacity():
 def test_shared_resources_belong_to_no_host():
     assert usage_by_host(CLOUD).keys() == {'cn1', 'cn2', 'cn3', 'metal'}
     assert usage_by_host(CLOUD)['cn2'] == {'VCPU': Usage(free=20, used=0)}
+
+
+def test_dedicated_cpus_behind_a_lock_are_in_the_table(run, write_cloud):
+    path = write_cloud("""\
+settings: {scheduler: {enable_isolated_aggregate_filtering: true}}
+aggregates:
+- {name: pinned, metadata: {'trait:CUSTOM_PINNED': required}, hosts: [p1]}
+providers:
+- {name: p1, inventories: {PCPU: 30, VCPU: 4}, usages: {PCPU: 10},
+   traits: [CUSTOM_PINNED]}
+""")
+    result = run('lock', 'list', '--snapshot', str(path))
+    heads, row = (
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in result.out.splitlines()
+        if line.startswith('|')
+    )
+    cells = dict(zip(heads, row, strict=True))
+    assert cells['PCPU'] == '20 free, 10 used'
+    assert cells['VCPU'] == '4 free, 0 used'

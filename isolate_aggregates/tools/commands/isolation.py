@@ -17,7 +17,7 @@ from isolate_aggregates.tools.locks import details
 from isolate_aggregates.tools.locks.documents import Usage
 from isolate_aggregates.tools.locks.overview import LockOverview, overview
 
-_CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
+_CLASSES = (orc.VCPU, orc.PCPU, orc.MEMORY_MB, orc.DISK_GB)
 
 
 class ListLocks(output.ReportLister):
@@ -26,7 +26,8 @@ class ListLocks(output.ReportLister):
     A host counts for every lock it is behind. Capacity is that of the hosts'
     own resource providers, as Placement counts it. As json or yaml: one
     document with the names of aggregates and hosts and all resource classes.
-    As csv or value: free and used amounts in separate columns.
+    As csv or value: free and used amounts in separate columns. The table has
+    dedicated CPUs (PCPU) only if there are any.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -41,14 +42,22 @@ class ListLocks(output.ReportLister):
             clouds.warn_if_unguarded(cloud, self.app.conf)
         people = args.formatter == 'table'
         amounts = _amounts if people else _numbers
-        usage = () if people else [f'{rc} used' for rc in _CLASSES]
-        columns = ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *usage)
+        # Few clouds have dedicated CPUs. Programs want the same columns.
+        classes = [
+            rc
+            for rc in _CLASSES
+            if not people
+            or rc != orc.PCPU
+            or any(rc in entry.capacity for entry in entries)
+        ]
+        usage = () if people else [f'{rc} used' for rc in classes]
+        columns = ('Lock', 'Aggregates', 'Hosts', *classes, *usage)
         rows = [
             (
                 entry.lock.name,
                 len(entry.lock.aggregates),
                 _hosts(entry) if people else len(entry.hosts),
-                *amounts([entry.capacity.get(rc) for rc in _CLASSES]),
+                *amounts([entry.capacity.get(rc) for rc in classes]),
             )
             for entry in entries
         ]
