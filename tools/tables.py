@@ -246,6 +246,16 @@ LEDGER: Columns = {
     'Seconds': amount('seconds'),
     'MiB': number('mebibytes'),
 }
+RECORDS: Columns = {
+    'Servers': number('servers'),
+    'A record': amount('claim'),
+    'One that is there': amount('again'),
+    "Nova's load and save": amount('nova'),
+    '``record``, s': amount('fill'),
+    'again, s': amount('second'),
+    '``forget``, s': amount('forget'),
+    'More memory, MiB': amount('memory'),
+}
 OVERSOLD: Columns = {
     'Placement': text('release'),
     'Changed': lambda row: row['change'] or '-',
@@ -335,6 +345,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'endurance-times', ENDURANCE_TIMES, endurance
     yield 'scale', SCALE, by_command(results('scale'))
     yield 'trouble', TROUBLE, results('trouble')
+    yield 'records', RECORDS, results('records')
     yield 'oversold', OVERSOLD, results('oversold')
 
 

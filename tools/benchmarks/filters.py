@@ -183,11 +183,15 @@ def configured() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def database() -> Iterator[None]:
-    """Create an API database for Nova."""
+def database(connection: str = 'sqlite://') -> Iterator[None]:
+    """Create an API database for Nova.
+
+    :param connection: Where; in memory by default.
+    """
     objects.register_all()
     manager = enginefacade.transaction_context()
-    manager.configure(connection='sqlite://')
+    # Nothing needs to survive a loss of power.
+    manager.configure(connection=connection, sqlite_synchronous=False)
     models.BASE.metadata.create_all(manager.writer.get_engine())
     restore = api_db.context_manager.patch_factory(manager)
     yield
