@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-api of each older release refuses what the tools say it refuses.
+"""Each older release does what is relied on.
 
-Only the package of Nova is of that release; what it needs is installed.
+nova-api refuses what the tools say it refuses, and nova-scheduler records what
+servers are placed with. Only the package of Nova is of that release; what it
+needs is installed.
 """
 
 import os
@@ -16,6 +18,7 @@ TESTS = {
     'moves': (HERE, 'test_moves.py'),
     'changes': (HERE, 'test_refused_changes.py'),
     'boots': (HERE.parent / 'nova', 'test_nova_api.py'),
+    'records': (HERE, 'test_placed.py'),
 }
 
 
@@ -38,7 +41,7 @@ def nova(request, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('rules', TESTS)
-def test_the_tools_know_what_an_older_nova_refuses(nova, rules):
+def test_an_older_nova_does_what_is_relied_on(nova, rules):
     folder, name = TESTS[rules]
     environment = {
         key: value
