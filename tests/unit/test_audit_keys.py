@@ -969,3 +969,22 @@ def test_allocation_ratios_of_aggregates_have_no_effect(specs):
         if specs
         else ['openstack aggregate unset --property cpu_allocation_ratio 1']
     )
+
+
+@pytest.mark.parametrize('amount', ['-1', 'one', '1.5', ''])
+def test_an_amount_that_nova_drops_is_found(amount):
+    """nova-api accepts it, and nova-scheduler requests nothing of it."""
+    key = 'resources:CUSTOM_GPU'
+    gpu = make_flavor('gpu', {key: amount})
+    [finding] = findings([], [make_compute_node('h1')], [gpu])
+    assert (finding.kind, finding.problem) == (
+        'extra-spec-without-effect',
+        f'has {key}={amount}, and an amount must be an integer from 0 on',
+    )
+    assert finding.consequence == 'Nova ignores it'
+
+
+@pytest.mark.parametrize('amount', ['0', '+0', '0_0'])
+def test_an_amount_of_zero_is_no_finding(amount):
+    gpu = make_flavor('gpu', {'resources:CUSTOM_GPU': amount})
+    assert findings([], [make_compute_node('h1')], [gpu]) == []

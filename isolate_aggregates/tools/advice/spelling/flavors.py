@@ -52,7 +52,7 @@ def misspelled(known: KnownNames, flavor: Flavor) -> Iterator[Misspelling]:
         elif spec is None:
             yield from _scope(known, flavor, key, value)
         elif spec.kind == 'resources':
-            yield from _no_class(known, flavor, key, spec)
+            yield from _no_resource(known, flavor, key, spec)
 
 
 def _group_alone(
@@ -136,11 +136,21 @@ def _scope(
     )
 
 
-def _no_class(
+def _no_resource(
     known: KnownNames, flavor: Flavor, key: str, spec: xs.ExtraSpec
 ) -> Iterator[Misspelling]:
-    """Yield an extra spec whose resource class cannot exist."""
+    """Yield an extra spec whose resource class or amount cannot exist."""
     if spec.name in orc.STANDARDS or orc.is_custom(spec.name):
+        if spec.amount is None:
+            yield Misspelling(
+                'extra-spec-without-effect',
+                'warning',
+                flavor,
+                f'has {key}={spec.value}, and an amount must be an integer '
+                'from 0 on',
+                'Nova ignores it',
+                (Repair(commands.unset(flavor, key)),),
+            )
         return
     right = closest(spec.name, known.classes)
     put = f'resources{spec.suffix}:{right}'
