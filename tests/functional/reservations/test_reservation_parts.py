@@ -5,7 +5,11 @@ The parts are hosts, projects, servers, providers and records. Each row breaks
 one of them; a round must still do everything else.
 """
 
+import json
+
+from agreement import agreed
 import pytest
+import reservation_world
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import reservations
@@ -84,7 +88,7 @@ def break_a_record(world):
         **next(iter(world.nova.flavors.values())),
         'id': name,
         'name': names.flavor(name),
-        'description': '{"isolate-aggregates": ',
+        'description': '{"isolate-aggregates-reservation": 1, ',
     }
     world.nova.access[name] = set()
     return name
@@ -98,6 +102,7 @@ def break_a_record(world):
         rename_root,
         refuse_the_lock,
         refuse_a_provider,
+        break_a_record,
     ],
 )
 def test_a_round_starts_and_ends_all_others(world, harm):
@@ -117,6 +122,72 @@ def test_a_round_starts_and_ends_all_others(world, harm):
         if then < END:
             assert all(PROJECT in world.nova.access[n] for n in (starting,))
     assert not world.slots()
+
+
+@pytest.fixture
+def command(world, run, operated):
+    """Run a reservation command with --yes; return status and document."""
+
+    def typed(*words):
+        result = reservation_world.typed(
+            run, *agreed(('reservation', *words, '-f', 'json'))
+        )
+        assert 'Traceback' not in result.err
+        return result.code, json.loads(result.out or 'null'), result.err
+
+    return typed
+
+
+@pytest.mark.usefixtures('three_hosts')
+@pytest.mark.parametrize(
+    'harm',
+    [
+        refuse_to_join,
+        rename_root,
+        refuse_the_lock,
+        refuse_a_provider,
+        break_a_record,
+    ],
+)
+def test_no_command_is_stopped(world, command, harm):
+    """Those about all name the part; those about one do what they are for."""
+    create = 'create', '--project', PROJECT, '--vcpus', '4', '--ram', '1024'
+    kept, ended, new = (
+        f'{number}d17d41a-830d-47b2-91c7-4f9fc0ae611e' for number in '123'
+    )
+    for name in (kept, ended):
+        assert command(*create, '--id', name)[0] == 0
+    culprit = harm(world)
+
+    def listed(*words):
+        """Return the ids that a command about all tells."""
+        code, document, said = command(*words)
+        assert culprit in said + json.dumps(document), words
+        return code, {one['id'] for one in document['reservations']}
+
+    both = {kept, ended}
+    # Of hosts it warns only.
+    assert listed('list') == (int(harm is break_a_record), both)
+    code, document, said = command('host', 'list')
+    assert {'h1', 'h2'} <= {host['name'] for host in document['hosts']}
+    assert harm is break_a_record or culprit in said + json.dumps(document)
+    code, document, said = command('history', 'list')
+    assert {one['id'] for one in document['reservations']} == both
+    # A bill would lack it.
+    assert code == (culprit in said) == (harm is break_a_record)
+    code, document, _ = command('calendar', 'list', '--end', '1d')
+    assert {'h1', 'h2'} <= {host['host'] for host in document['hosts']}
+
+    assert command('show', kept)[1]['id'] == kept
+    assert command('set', kept, '--amount', '2')[1]['amount'] == 2
+    assert command('set', kept, '--name', 'x')[1]['name'] == 'x'
+    assert command(*create, '--id', new)[1]['slots'] == 1
+    assert command('end', ended)[1]['state'] == 'ended'
+    assert command('repair', kept)[1]['reservations'][0]['slots'] == 2
+    there = {kept, new}
+    assert listed('repair') == (3, there)
+    assert listed('reconcile') == (3, there)
+    assert ended not in world.nova.flavors
 
 
 @pytest.mark.usefixtures('three_hosts')
