@@ -40,6 +40,7 @@ def recorded(reservation: Reservation, now: datetime.datetime) -> Reservation:
         leaving=reservation.leaving,
         open=reservation.open,
         down=reservation.down,
+        boot_until=reservation.boot_until if reservation.warn_before else None,
     )
     if before and before[-1] == dataclasses.replace(
         event, at=before[-1].at, by=before[-1].by
@@ -78,10 +79,8 @@ def slot_time(
     if events:
         # Nothing was sold before it was asked for, whatever its start is.
         start = max(start, events[-1].at)
-    warns = reservation.warn_before and reservation.boot_until
     edges = {since, until, start, end, *(event.at for event in events)}
-    if warns:
-        edges.add(warns)
+    edges |= {event.boot_until for event in events if event.boot_until}
     times = [time for time in sorted(edges) if since <= time <= until]
     sold = is_open = usable = _NO_TIME
     for begin, finish in itertools.pairwise(times):
@@ -90,9 +89,10 @@ def slot_time(
         amount = events[-1].amount if events else reservation.amount
         of_sale = amount if start <= begin < end else 0
         by_host = events[-1].open if events and events[-1].at <= begin else {}
+        last_call = events[-1].boot_until if events else None
         up = sum(n for h, n in by_host.items() if h not in events[-1].down)
         sold += of_sale * (finish - begin)
-        if not (warns and warns <= begin):
+        if last_call is None or begin < last_call:
             is_open += sum(by_host.values()) * (finish - begin)
         usable += min(of_sale, up) * (finish - begin)
     return SlotTime(sold, is_open, usable)
@@ -115,6 +115,9 @@ def _differences(before: Event | None, after: Event) -> Iterator[str]:
         yield f'resized from {before.amount} to {after.amount} slots'
     if before.end != after.end:
         yield _new_end(before.end, after)
+    elif before.boot_until != after.boot_until:
+        until = after.boot_until
+        yield f'bootable until {_shown(until) if until else "the end"}'
     if added := {*after.leaving} - {*before.leaving}:
         yield f'moved from {text.named("host", added)}'
     if gone := {*before.leaving} - {*after.leaving}:

@@ -162,6 +162,7 @@ _EVENT = {
     'leaving': _TEXTS,
     'open': _NUMBER_BY_KEY,
     'down': _TEXTS,
+    'boot_until': optional(TIME),
 }
 
 

@@ -75,6 +75,8 @@ class Event:
         or if no user asked, as for a start on time.
     :param open: The number of open slots, by name of the host.
     :param down: The names of these hosts that are down or gone.
+    :param boot_until: When its warning begins, from which on no servers can be
+        booted; None if it has none.
     """
 
     at: datetime.datetime
@@ -84,6 +86,7 @@ class Event:
     leaving: tuple[str, ...]
     open: Mapping[str, int]
     down: tuple[str, ...]
+    boot_until: datetime.datetime | None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -60,6 +60,7 @@ reservations = st.builds(
             hosts,
             st.dictionaries(st.text(), counts, max_size=2),
             hosts,
+            st.none() | times,
         ),
         max_size=3,
     ).map(tuple),
@@ -99,6 +100,7 @@ def test_a_record_with_very_many_hosts_fits() -> None:
         *(NOON, '', None, 1, names_of_hosts),
         dict.fromkeys(names_of_hosts, 1),
         names_of_hosts,
+        None,
     )
     reservation = Reservation(
         *(ID, 'p', NOON, None, 1, Shape(1, 1)),
@@ -215,7 +217,7 @@ def test_times_are_written_in_utc() -> None:
 
 EVENT = {
     **{'at': '2027-03-01T12:00:00+00:00', 'end': None, 'amount': 1},
-    **{'leaving': [], 'open': {}, 'down': []},
+    **{'leaving': [], 'open': {}, 'down': [], 'boot_until': None},
 }
 
 

@@ -22,7 +22,7 @@ def event(at, amount, is_open=None, down=()):
     is_open = amount if is_open is None else is_open
     open_on = {f'h{number}': 1 for number in range(is_open)}
     end = NOON + 100 * HOUR
-    return Event(NOON + at * HOUR, '', end, amount, (), open_on, down)
+    return Event(NOON + at * HOUR, '', end, amount, (), open_on, down, None)
 
 
 def reservation(*past):

@@ -146,6 +146,9 @@ class Event:
     leaving: Names
     open: Annotated[Mapping[str, Count], 'Open slots by host.']
     down: Annotated[Names, 'The hosts that were down.']
+    boot_until: Annotated[
+        str | None, {'format': 'date-time'}, 'Null if it has no warning.'
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

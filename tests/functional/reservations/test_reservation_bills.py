@@ -341,6 +341,38 @@ def test_no_slot_is_open_once_the_end_is_near(world):
     assert past.time == events.SlotTime(20 * HOUR, 12 * HOUR, 20 * HOUR)
 
 
+def test_a_later_change_of_the_warning_leaves_a_bill_as_it_was(world):
+    """Neither an early end nor another warning reaches back."""
+    reservation = reservations.new(
+        *(PROJECT, 2, SHAPE, NOW, NOW + 10 * HOUR),
+        reservation_id=ID,
+        warn_before=4 * HOUR,
+    )
+    reservations.create(world.store, reservation, NOW)
+    life = Life(world)
+    bills = {}
+    for hour, change, is_open in (
+        (3, lambda: life.last_until(9), 6),
+        (
+            4,
+            lambda: reservations.update(
+                world.store, ID, life.now, warn_before=6 * HOUR
+            ),
+            8,
+        ),
+        (5, life.end, 8),
+    ):
+        life.now = NOW + hour * HOUR
+        change()
+        bills[life.now] = is_open
+        for until, expected in bills.items():
+            assert bill(world, until=until)[1] == expected
+    [entry] = history.read_history(world.store, NOW + 6 * HOUR)
+    assert 'bootable until 2027-03-01T15:00:00+00:00' in [
+        what for _, what in events.sentences(entry.reservation.events)
+    ]
+
+
 def test_a_warning_may_not_have_begun_when_a_reservation_is_made(world):
     reservation = reservations.new(
         PROJECT,

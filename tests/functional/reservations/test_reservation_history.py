@@ -408,6 +408,7 @@ def test_the_document_has_all_events(command):
         'leaving': [],
         'open': {'h1': 2},
         'down': [],
+        'boot_until': None,
     }
 
 
