@@ -572,6 +572,30 @@ def test_a_host_that_only_nova_knows_is_shown(broken):
     assert problem.startswith('host gone ')
 
 
+def test_a_lock_adds_no_trait_beside_its_opposite(run, write_cloud):
+    """Another program attests the host, and says that it is not trusted."""
+    path = write_cloud("""\
+aggregates:
+- {name: trusted, hosts: [h1, h2]}
+providers:
+- {name: h1, inventories: {VCPU: 4}, traits: [CUSTOM_TRUSTED_FALSE]}
+- {name: h2, inventories: {VCPU: 4}}
+flavors:
+- {name: f, vcpus: 1}
+""")
+    result = run(
+        *('lock', 'create', 'trusted', '--trait', 'CUSTOM_TRUSTED_TRUE'),
+        *('--snapshot', str(path)),
+    )
+    assert 'add trait CUSTOM_TRUSTED_TRUE to host h2' in result.out
+    assert 'add trait CUSTOM_TRUSTED_TRUE to host h1' not in result.out
+    said = ' '.join(result.err.split())
+    assert said.startswith(
+        'Host h1 does not get CUSTOM_TRUSTED_TRUE: another program keeps '
+        'CUSTOM_TRUSTED_FALSE'
+    )
+
+
 def test_locks_are_listed_with_their_aggregates_and_hosts(broken):
     rows = broken('lock', 'list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [

@@ -380,6 +380,16 @@ def test_a_flavor_with_some_keys_of_locked_hosts_has_no_host(
         )
 
 
+def test_sync_is_no_repair_for_a_trait_beside_its_opposite():
+    """It adds none where another program keeps the opposite."""
+    required = {'trait:CUSTOM_TRUSTED_TRUE': 'required'}
+    trusted = make_aggregate('trusted', required, ['h1'])
+    node = make_compute_node('h1', traits=['CUSTOM_TRUSTED_FALSE'])
+    keyed = make_flavor('keyed', required)
+    for found in findings([trusted], [node], [keyed]):
+        assert 'isolate-aggregates sync' not in lines(found)
+
+
 def test_an_image_whose_traits_no_host_has_together():
     nodes = [
         make_compute_node('h1', traits=['CUSTOM_GPU']),

@@ -33,7 +33,7 @@ from isolate_aggregates.tools.advice.spelling import missing
 from isolate_aggregates.tools.advice.spelling.known import KnownNames
 from isolate_aggregates.tools.answers.deciding import decided
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.locking_traits import why_not_put
+from isolate_aggregates.tools.locking_traits import opposite, why_not_put
 from isolate_aggregates.tools.placement.group import ResourceRequest
 from isolate_aggregates.tools.request import Request, constraints
 
@@ -144,7 +144,11 @@ class Causes:
 
     def _comes_with_sync(self, trait: str) -> bool:
         """Return whether sync gives hosts a trait."""
-        hosts = {node.host for node in self.snapshot.providers}
+        hosts = {
+            node.host
+            for node in self.snapshot.providers
+            if not opposite(trait, node.traits)
+        }
         return why_not_put(trait, self.snapshot.all_traits) is None and any(
             hosts & aggregate.hosts
             for aggregate in self.snapshot.required_by.get(trait, ())

@@ -21,7 +21,7 @@ share hosts with all others. If the command is interrupted, the hosts are
 closed to too many servers; running it again completes it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import functools
 
 import os_traits
@@ -33,6 +33,7 @@ from isolate_aggregates.tools import marks
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates.tools.compute.client import ComputeNode
+from isolate_aggregates.tools.locking_traits import opposite
 from isolate_aggregates.tools.operate import hosts, names
 from isolate_aggregates.tools.operate.plan import Plan, Step
 from isolate_aggregates.tools.placement import edits
@@ -61,10 +62,18 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         for trait in unique
     }
     below = cloud.holders_below(existing.intersection(unique))
+    contrary = {
+        trait: _contrary(cloud, nodes, trait, existing) for trait in unique
+    }
     lacking = {
-        trait: _lacking(nodes, trait, holders[trait], below)
+        trait: [
+            node
+            for node in _lacking(nodes, trait, holders[trait], below)
+            if node not in contrary[trait]
+        ]
         for trait in unique
     }
+    problems += tuple(_contradictions(contrary, existing))
     tag = tuple(_tag(cloud, aggregate, unique))
     steps = (
         *_create(cloud, lacking, existing),
@@ -97,6 +106,34 @@ def _lacking(
         for node in nodes
         if node.uuid not in itself and trait not in below.get(node.uuid, {})
     ]
+
+
+def _contrary(
+    cloud: LiveCloud,
+    nodes: Sequence[ComputeNode],
+    trait: str,
+    existing: frozenset[str],
+) -> list[ComputeNode]:
+    """Return the nodes with the opposite of a trait."""
+    other = opposite(trait, existing)
+    if not other:
+        return []
+    holders = cloud.placement.resource_providers(required=[other])
+    uuids = {provider['uuid'] for provider in holders}
+    return [node for node in nodes if node.uuid in uuids]
+
+
+def _contradictions(
+    contrary: Mapping[str, Iterable[ComputeNode]], existing: frozenset[str]
+) -> Iterator[str]:
+    """Yield which hosts do not get a trait, as they have its opposite."""
+    for trait, nodes in contrary.items():
+        for node in nodes:
+            yield (
+                f'{hosts.node_label(node)} does not get {trait}: another '
+                f'program keeps {opposite(trait, existing)}, which '
+                'contradicts it; remove the host from the aggregate'
+            )
 
 
 def _below(
@@ -216,7 +253,7 @@ def add_traits(
 
 
 def _with(trait: str, traits: frozenset[str]) -> frozenset[str]:
-    if trait in traits:
-        # Another client has added the trait since.
+    if trait in traits or opposite(trait, traits):
+        # Another client has added the trait since, or its opposite.
         return traits
     return traits | {trait, marks.of_trait(trait)}
