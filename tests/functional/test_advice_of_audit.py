@@ -135,6 +135,11 @@ CLOUDS = {
         aggregates=LOCKED
         + '- {name: zoned, id: 8, hosts: [bob], availability_zone: nova}\n'
     ),
+    'a multiplier of a weight is no number': cloud(
+        aggregates=LOCKED
+        + '- {name: weighed, id: 8, hosts: [bob], '
+        'metadata: {ram_weight_multiplier: high}}\n'
+    ),
     'servers use more than there is': cloud(
         hosts=HOSTS.replace(
             'DISK_GB: 99}}', 'DISK_GB: 99}, usages: {VCPU: 9}}'
