@@ -136,8 +136,7 @@ CLOUDS = {
         + '- {name: zoned, id: 8, hosts: [bob], availability_zone: nova}\n'
     ),
     'a multiplier of a weight is no number': cloud(
-        aggregates=LOCKED
-        + '- {name: weighed, id: 8, hosts: [bob], '
+        aggregates=LOCKED + '- {name: weighed, id: 8, hosts: [bob], '
         'metadata: {ram_weight_multiplier: high}}\n'
     ),
     'servers use more than there is': cloud(
