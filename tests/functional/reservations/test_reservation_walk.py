@@ -68,7 +68,7 @@ def test_a_command_goes_through_few_modules(world):
         # With history: the warning counts from when it was agreed on.
         (create, 112, 22),
         (update, 108, 22),
-        (end, 78, 19),
+        (end, 79, 19),
     ):
         modules = walked(lambda command=command: command(world.store))
         found = sum(1 for _ in itertools.groupby(modules))
