@@ -995,7 +995,9 @@ def test_no_word_breaks_in_the_middle(open_report):
               range.setStart(text, word.index);
               range.setEnd(text, word.index + word[0].length);
               const tops = [...range.getClientRects()].map((one) => one.top);
-              if (new Set(tops).size > 1) words.push(word[0]);
+              // The id of a project is longer than a line may be.
+              const isId = /^[0-9a-f]{32}$/.test(word[0]);
+              if (new Set(tops).size > 1 && !isId) words.push(word[0]);
             }
           }
           return words;
