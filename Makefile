@@ -12,6 +12,8 @@ RELEASE_BIN = $(RELEASE_VENV)/bin
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud
+# Clients of services that it does not have.
+export CLIENTS_VENV ?= $(CURDIR)/.venv-clients
 E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
@@ -80,6 +82,12 @@ $(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
 	    --requirement tests/e2e/requirements.txt --editable '.[osc,metrics]'
 	touch $@
 
+$(CLIENTS_VENV)/.clients: tests/e2e/client-requirements.txt
+	$(PYTHON) -m venv $(CLIENTS_VENV)
+	$(CLIENTS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(CLIENTS_VENV)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 $(RELEASE_VENV)/.release: requirements.txt setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(RELEASE_VENV)
 	$(RELEASE_BIN)/python -m pip install --quiet --upgrade pip
@@ -94,6 +102,7 @@ $(TESTS): $(VENV)/.all
 # In environments of their own; the first takes long. The last checks the
 # committed state.
 e2e e2e-smoke: $(CLOUD_VENV)/.cloud
+e2e: $(CLIENTS_VENV)/.clients
 e2e e2e-smoke: TESTS_BIN = $(CLOUD_VENV)/bin
 release-check: $(RELEASE_VENV)/.release
 release-check: TESTS_BIN = $(RELEASE_BIN)
@@ -161,4 +170,4 @@ architecture: $(VENV)/.all
 	$(BIN)/python tools/drawings.py
 
 clean: cloud-down
-	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info
+	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) $(CLIENTS_VENV) build dist doc/build releasenotes/build *.egg-info

@@ -22,14 +22,16 @@ def unknown(reservation: str) -> tools_errors.NotFound:
         'reservation',
         reservation,
         'Nova',
-        advice='run reservation list, or reservation history list for those '
-        'that have ended',
+        advice=f'run {shell.Kind.RESERVATION_LIST}, or '
+        f'{shell.Kind.RESERVATION_HISTORY_LIST} for those that '
+        'have ended',
     )
 
 
 def no_host(name: str) -> tools_errors.InvalidRequest:
     return tools_errors.InvalidRequest(
-        f'{name} is not a host for reservations; see reservation host list.'
+        f'{name} is not a host for reservations; see '
+        f'{shell.Kind.RESERVATION_HOST_LIST}.'
     )
 
 
@@ -53,8 +55,10 @@ class StaleRecord(ReservationError):
 
     def __init__(self, reservation: str, slots: int) -> None:
         self.slots = slots
-        put = shell.command('reservation set', reservation, '--end', 'TIME')
-        end = shell.command('reservation end', reservation)
+        put = shell.command(
+            shell.Kind.RESERVATION_SET, reservation, '--end', 'TIME'
+        )
+        end = shell.command(shell.Kind.RESERVATION_END, names=[reservation])
         super().__init__(
             reservation,
             'has a record in Nova that is older than its slots in Placement, '
@@ -87,6 +91,6 @@ def ordinary_servers(
     return ReservationHostError(
         host,
         f'runs servers without a reservation ({text.listed(consumers)}), so a '
-        'slot there may have no room; run openstack server delete or '
-        'openstack server migrate with each of them',
+        f'slot there may have no room; run {shell.Kind.SERVER_DELETE} or '
+        f'{shell.Kind.SERVER_MIGRATE} with each of them',
     )

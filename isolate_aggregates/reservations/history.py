@@ -389,7 +389,7 @@ def _reading(reservation: str, entry: FlavorRecord) -> Iterator[Any]:
         yield document
     except (LookupError, TypeError, ValueError, AttributeError) as exc:
         name = entry.flavor.name
-        delete = shell.command('openstack flavor delete', names=[name])
+        delete = shell.command(shell.Kind.FLAVOR_DELETE, names=[name])
         raise errors.ReservationError(
             reservation,
             f'has an archive {name} whose description is broken ({exc!r}); '

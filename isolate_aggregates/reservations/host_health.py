@@ -64,7 +64,9 @@ def mend_hosts(
 
 def _advice(state: ObservedState, name: str) -> str:
     """Return what to do about a host that lacks what enabling sets."""
-    enable = shell.command('reservation host set --enable', name)
+    enable = shell.command(
+        shell.Kind.RESERVATION_HOST_SET, '--enable', names=[name]
+    )
     if _may_be_leased(state, name):
         return (
             'it is not put back, because Blazar has leases '

@@ -109,7 +109,7 @@ def read_enablable(
     _refuse_foreign(node, state.pool)
     if lease := _lease_of(state, node.service):
         leave = shell.command(
-            'openstack aggregate remove host', names=[lease.name, node.service]
+            shell.Kind.AGGREGATE_REMOVE_HOST, names=[lease.name, node.service]
         )
         raise errors.ReservationHostError(
             node.name,
@@ -237,13 +237,16 @@ def _refuse_slots(host: ReservationHost, ending: Collection[str]) -> None:
     if ending:
         whose = text.plural(len(ending), 'its', 'their')
         ways.append(
-            f'run reservation reconcile until {whose} servers are deleted'
+            f'run {shell.Kind.RESERVATION_RECONCILE} until {whose} servers '
+            'are deleted'
         )
     if living:
-        leave = shell.command('reservation repair', '--from', host.name)
+        leave = shell.command(
+            shell.Kind.RESERVATION_REPAIR, *shell.option('--from', host.name)
+        )
         ways.append(
             f'run {leave} and migrate the servers that are still there, or '
-            'run reservation end with each of them'
+            f'run {shell.Kind.RESERVATION_END} with each of them'
         )
     what = [
         f'{state}{text.named("reservation", some)}'
@@ -318,7 +321,7 @@ def _find_node(state: ObservedState, name: str) -> Node:
             'compute node',
             name,
             'Nova',
-            advice='run openstack hypervisor list',
+            advice=f'run {shell.Kind.HYPERVISOR_LIST}',
         )
     return nodes[0]
 
@@ -379,14 +382,16 @@ def _provide(store: ReservationStore, node: Node, uuid: str | None) -> None:
             store.placement, uuid, lambda before: before | {names.TRAIT}
         )
     except exception.ServiceNotFound:
-        find = shell.command('openstack resource provider list --name', name)
+        find = shell.command(
+            shell.Kind.PROVIDER_LIST, *shell.option('--name', name)
+        )
         raise errors.ReservationHostError(
             node.name,
             f'cannot get the resource provider {name}, because another '
-            f'provider has that name; run {find}, and openstack resource '
-            'provider delete with it if nothing uses it',
+            f'provider has that name; run {find}, and '
+            f'{shell.Kind.PROVIDER_DELETE} with it if nothing uses it',
         ) from None
 
 
 def _delete(provider: str) -> str:
-    return shell.command('openstack resource provider delete', provider)
+    return shell.command(shell.Kind.PROVIDER_DELETE, names=[provider])

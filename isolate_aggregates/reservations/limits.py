@@ -50,7 +50,7 @@ def of_nobody(
             and not is_project(owner)
         ):
             unset = shell.command(
-                'openstack aggregate unset',
+                shell.Kind.AGGREGATE_UNSET,
                 *shell.option('--property', key),
                 names=[pool.name],
             )
@@ -82,7 +82,7 @@ def excess(
         return None
     assert state.pool
     more = shell.command(
-        'openstack aggregate set',
+        shell.Kind.AGGREGATE_SET,
         *shell.option('--property', f'{_key(target.project)}=NUMBER'),
         names=[state.pool.name],
     )

@@ -426,7 +426,9 @@ def update(
         is_new = change != _present(reservation)
         first = max(now, reservation.start)
         if is_new and change.end is not None and change.end <= first:
-            ending = shell.command('reservation end', reservation.id)
+            ending = shell.command(
+                shell.Kind.RESERVATION_END, names=[reservation.id]
+            )
             raise tools_errors.InvalidRequest(
                 f'Reservation {reservation.id} cannot be changed to end at '
                 f'{change.end.isoformat()}, which is in the past or before '
@@ -537,7 +539,9 @@ def move(
         slots = state.slots(reservation.id)
         for name in hosts:
             if name not in slots:
-                see = shell.command('reservation show', reservation.id)
+                see = shell.command(
+                    shell.Kind.RESERVATION_SHOW, names=[reservation.id]
+                )
                 raise tools_errors.InvalidRequest(
                     f'Reservation {reservation.id} has no slots on {name}; '
                     f'see {see}.'

@@ -12,7 +12,7 @@ import datetime
 import itertools
 import math
 
-from isolate_aggregates import text
+from isolate_aggregates import shell, text
 from isolate_aggregates.tools import ranges
 
 _HOSTS_IN_A_SENTENCE = 5
@@ -295,7 +295,7 @@ class Assignment:
     def advice(self) -> str:
         """What to do if the demand cannot be met."""
         if self.used > self.demand.amount:
-            return 'run openstack server delete with those not needed'
+            return f'run {shell.Kind.SERVER_DELETE} with those not needed'
         return (
             'ask for less, or run reservation host set --enable with another '
             'host'

@@ -198,10 +198,11 @@ class _Planning:
                 f'{assignment.advice}'
             )
         start = later.demand.start.isoformat(timespec='seconds')
-        then = shell.line(('--start', start))
         return (
             f'{assignment.refusal}; all of it fits from {start} on; run '
-            f'reservation create with {then}, or {assignment.advice}'
+            f'{shell.Kind.RESERVATION_CREATE} with '
+            f'{shell.line(("--start", start))}, or '
+            f'{assignment.advice}'
         )
 
     # Slots.

@@ -39,7 +39,7 @@ def carry_out(actions: Iterable[Action]) -> None:
 def advice(pool: Aggregate | None) -> str:
     """Return what to do about a pool that may be Blazar's."""
     tag = shell.command(
-        'openstack aggregate set',
+        shell.Kind.AGGREGATE_SET,
         *shell.option('--property', f'{names.POOL_KEY}=true'),
         names=[pool.name if pool else 'POOL'],
     )
@@ -204,7 +204,7 @@ def _reason_to_keep(
             'reservation end with each of them'
         )
     if names.POOL_KEY not in pool.metadata:
-        delete = shell.command('openstack aggregate delete', names=[pool.name])
+        delete = shell.command(shell.Kind.AGGREGATE_DELETE, names=[pool.name])
         return (
             'was not created by isolate-aggregates: it has no '
             f'{names.POOL_KEY}; run {delete} if nothing uses it'
@@ -213,7 +213,7 @@ def _reason_to_keep(
     if others:
         keys = (shell.option('--property', key) for key in sorted(others))
         unset = shell.command(
-            'openstack aggregate unset',
+            shell.Kind.AGGREGATE_UNSET,
             *itertools.chain.from_iterable(keys),
             names=[pool.name],
         )

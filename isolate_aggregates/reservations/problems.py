@@ -120,14 +120,20 @@ class _Problems:
         for name, on in sorted(self.slots.items()):
             if name in short:
                 repair = shell.command(
-                    'reservation repair',
+                    shell.Kind.RESERVATION_REPAIR,
                     own,
-                    *(('--from', name) if on.used == on.total else ()),
+                    *(
+                        shell.option('--from', name)
+                        if on.used == on.total
+                        else ()
+                    ),
                 )
                 yield Problem(Kind.OTHER, short[name], f'; run {repair}', name)
             if name in leaving:
                 there = text.counted(on.used, 'server')
-                stay = shell.command('reservation repair', own, '--call-off')
+                stay = shell.command(
+                    shell.Kind.RESERVATION_REPAIR, own, '--call-off'
+                )
                 yield Problem(
                     Kind.OTHER,
                     f'is being left and still has {there}',
@@ -151,12 +157,14 @@ class _Problems:
         access = self._state.access.get(reservation.id, frozenset())
         for project in sorted(access - reservation.projects):
             unset = shell.command(
-                'openstack flavor unset',
+                shell.Kind.FLAVOR_UNSET,
                 *shell.option('--project', project),
                 names=[flavor.name],
             )
             share = shell.command(
-                'reservation set', reservation.id, '--share', project
+                shell.Kind.RESERVATION_SET,
+                reservation.id,
+                *shell.option('--share', project),
             )
             yield Problem(
                 Kind.OTHER,
@@ -167,7 +175,7 @@ class _Problems:
         extra_specs = self._state.extra_specs.get(reservation.id, {})
         for key in sorted(extra_specs.keys() - flavor.extra_specs.keys()):
             unset = shell.command(
-                'openstack flavor unset',
+                shell.Kind.FLAVOR_UNSET,
                 *shell.option('--property', key),
                 names=[flavor.name],
             )
@@ -184,8 +192,12 @@ class _Problems:
         known = hosts.keys() | {host.former_name for host in hosts.values()}
         for name in reservation.only_on:
             if name not in known:
-                enable = shell.command('reservation host set --enable', name)
-                end = shell.command('reservation end', reservation.id)
+                enable = shell.command(
+                    shell.Kind.RESERVATION_HOST_SET, '--enable', names=[name]
+                )
+                end = shell.command(
+                    shell.Kind.RESERVATION_END, names=[reservation.id]
+                )
                 yield Problem(
                     Kind.OTHER,
                     'for which it was created is no host for reservations any '
@@ -204,11 +216,13 @@ class _Problems:
         have = text.plural(status.missing, 'has', 'have')
         less = (
             shell.command(
-                'reservation set',
+                shell.Kind.RESERVATION_SET,
                 *(reservation.id, '--amount', str(status.slots)),
             )
             if status.slots
-            else shell.command('reservation end', reservation.id)
+            else shell.command(
+                shell.Kind.RESERVATION_END, names=[reservation.id]
+            )
         )
         yield Problem(
             Kind.MISSING,
@@ -237,13 +251,14 @@ class _Problems:
                 newest = newest[: on.oversold]
                 what += f'; created last: {text.named("server", newest)}'
             more = shell.command(
-                'reservation set',
+                shell.Kind.RESERVATION_SET,
                 *(own.id, '--amount', str(own.amount + on.oversold)),
             )
             yield Problem(
                 Kind.OVERSOLD,
                 what,
-                f'; run openstack server delete with one of them, or {more}',
+                f'; run {shell.Kind.SERVER_DELETE} with one of them, '
+                f'or {more}',
                 name,
                 on.oversold,
             )
@@ -299,14 +314,18 @@ def _stuck(reservation: str, host: ReservationHost, on: HostSlots) -> str:
     if on.used:
         servers = text.plural(on.used, 'a server', 'servers')
         there += f', {on.used} with {servers}'
-        options = ('--from', host.name)
+        options = (*shell.option('--from', host.name),)
         if host.has_failed and host.service:
             options += ('--evacuate',)
-    repair = shell.command('reservation repair', reservation, *options)
+    repair = shell.command(
+        shell.Kind.RESERVATION_REPAIR, reservation, *options
+    )
     if host.state is HostState.GONE:
         advice = f'run {repair}'
     elif not host.is_enabled:
-        enable = shell.command('reservation host set --enable', host.name)
+        enable = shell.command(
+            shell.Kind.RESERVATION_HOST_SET, '--enable', names=[host.name]
+        )
         advice = f'run {enable}'
     elif host.state is HostState.DISABLED:
         advice = f'run {_set_service("--enable", host)}, or {repair}'
@@ -319,7 +338,7 @@ def _stuck(reservation: str, host: ReservationHost, on: HostSlots) -> str:
 
 def _set_service(option: str, host: ReservationHost) -> str:
     return shell.command(
-        'openstack compute service set',
+        shell.Kind.SERVICE_SET,
         option,
         names=[host.service or host.name, 'nova-compute'],
     )
@@ -348,14 +367,12 @@ def _blocked(
         )
     if others:
         deletions = ' and '.join(
-            shell.command(
-                'openstack resource provider allocation delete', consumer
-            )
+            shell.command(shell.Kind.ALLOCATION_DELETE, names=[consumer])
             for consumer in others
         )
         clauses.append(
             f'has slots of {text.named("consumer", others)}, which Nova does '
-            'not know as a server; unless openstack server migration list '
+            f'not know as a server; unless {shell.Kind.SERVER_MIGRATION_LIST} '
             f'has it as a migration, run {deletions}, and the next '
             'reservation reconcile completes the end'
         )
@@ -434,8 +451,9 @@ def _problem(
     providers = sorted(state.hosts[host].provider or '' for host in on_hosts)
     free = ' and '.join(
         shell.command(
-            'openstack resource provider inventory delete',
-            *('--resource-class', name, provider),
+            shell.Kind.INVENTORY_DELETE,
+            *('--resource-class', name),
+            names=[provider],
         )
         for provider in providers
     )
@@ -446,7 +464,8 @@ def _problem(
     )
     first = 'first delete the servers, then ' if used else ''
     keep = shell.command(
-        'reservation create', '--id', reservation, '--amount', str(total)
+        shell.Kind.RESERVATION_CREATE,
+        *('--id', reservation, '--amount', str(total)),
     )
     return (
         f'has no record in Nova, but {text.counted(total, "slot")} on '

@@ -413,7 +413,7 @@ def _replaced(
 
 def _describe(flavor: Flavor) -> str:
     return shell.command(
-        'openstack flavor set --description TEXT', names=[flavor.name]
+        shell.Kind.FLAVOR_SET, '--description', 'TEXT', names=[flavor.name]
     )
 
 
@@ -456,7 +456,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         AttributeError,
         tools_errors.InvalidRequest,
     ) as exc:
-        delete = shell.command('openstack flavor delete', names=[flavor.name])
+        delete = shell.command(shell.Kind.FLAVOR_DELETE, names=[flavor.name])
         raise errors.ReservationError(
             flavor.id,
             f'has a flavor {flavor.name} whose description is broken '

@@ -45,7 +45,7 @@ def pool_number(
     value = pool.metadata[key].strip()
     if not (value.isdecimal() and int(value) <= most):
         correct = shell.command(
-            'openstack aggregate set',
+            shell.Kind.AGGREGATE_SET,
             *shell.option('--property', f'{key}={example}'),
             names=[pool.name],
         )

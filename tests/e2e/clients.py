@@ -144,7 +144,8 @@ class Cloud:
             self.name(short),
             self._ids.get(image)
             or self.sdk.image.find_image(image, ignore_missing=False).id,
-            self._ids.get(flavor) or self.admin.flavors.find(name=flavor).id,
+            self._ids.get(flavor)
+            or self.admin.flavors.find(name=flavor, is_public=None).id,
             nics='none',
             **more,
         )

@@ -10,6 +10,8 @@ import pytest
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 TAG = {f'trait:{TRAIT}': 'required'}
 UNLICENSED = {'host2', 'host3'}
+# The first that has traits.
+VERSION = ('--os-placement-api-version', '1.6')
 
 
 @pytest.fixture
@@ -21,16 +23,16 @@ def licensed(cloud):
 @pytest.fixture
 def with_trait(admin):
     """Add the trait to a host without our commands."""
-    admin('trait', 'create', TRAIT)
+    admin(*VERSION, 'trait', 'create', TRAIT)
     [host] = admin.json('resource', 'provider', 'list', '--name', 'host1')
-    command = ('resource', 'provider', 'trait')
+    command = (*VERSION, 'resource', 'provider', 'trait')
     found = admin.json(*command, 'list', host['uuid'])
     # It replaces the whole list.
     kept = [f'--trait={trait["name"]}' for trait in found]
     admin(*command, 'set', host['uuid'], *kept, f'--trait={TRAIT}')
     yield
     admin(*command, 'set', host['uuid'], *kept)
-    admin('trait', 'delete', TRAIT)
+    admin(*VERSION, 'trait', 'delete', TRAIT)
 
 
 @pytest.mark.smoke

@@ -57,4 +57,5 @@ def tidy_up(cloud, admin):
         if image.name in IMAGES:
             cloud.sdk.image.delete_image(image)
     # Other tests may need it, and it may not exist.
-    admin.run('trait', 'delete', TRAIT)
+    version = ('--os-placement-api-version', '1.6')
+    admin.run(*version, 'trait', 'delete', TRAIT)

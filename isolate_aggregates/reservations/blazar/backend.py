@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import dataclasses
 import datetime
 
+from isolate_aggregates import shell
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names, rounds
 from isolate_aggregates.reservations.actions import (
@@ -207,8 +208,8 @@ class Backend:
                 'resource provider',
                 host,
                 'Placement',
-                advice='it is there once its nova-compute runs; see openstack '
-                'compute service list',
+                advice='it is there once its nova-compute runs; see '
+                f'{shell.Kind.SERVICE_LIST}',
             )
         inventories.create_provider(
             self._placement,

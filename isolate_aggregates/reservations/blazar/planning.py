@@ -206,8 +206,8 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                 name=exc.kwargs['id'],
                 requirements=values['resource_properties'],
                 give=shell.command(
-                    'openstack reservation host set --extra',
-                    f'{exc.kwargs["id"]}=VALUE',
+                    shell.Kind.LEASE_HOST_SET,
+                    *shell.option('--extra', f'{exc.kwargs["id"]}=VALUE'),
                 ),
             ) from exc
         # The order is the order of preference.

@@ -338,7 +338,7 @@ class Causes:
         # Nova splits what an aggregate has at commas, so it cannot have one.
         if requirement.is_plain and ',' not in requirement.value:
             line = shell.command(
-                'openstack aggregate set',
+                shell.Kind.AGGREGATE_SET,
                 *shell.option(
                     '--property', f'{requirement.key}={requirement.value}'
                 ),

@@ -10,7 +10,9 @@ may mistake a name for an id. Where neither is so, the name is shown.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import json
 from types import MappingProxyType
+from typing import Any
 
 from oslo_utils import uuidutils
 
@@ -19,7 +21,8 @@ from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.tools.cli.base import PROGRAM, program
+from isolate_aggregates.shell import Kind
+from isolate_aggregates.tools.cli.base import program
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
@@ -35,25 +38,33 @@ class Command(tuple[str, ...]):
 
     Commands are equal if their words are.
 
+    :param words: Its options and their values.
+    :param names: Its arguments, which are no options even if they start with
+        ``-``.
     :param change: Makes the same change to a snapshot.
     :param things: What is changed.
     :param host: The host that joins or leaves an aggregate; empty if none
         does.
     """
 
+    kind: Kind
     change: Change
     things: frozenset[Thing]
     host: str
 
     def __new__(
         cls,
-        words: Iterable[str],
+        kind: Kind,
+        words: Iterable[str] = (),
+        names: Sequence[str] = (),
         change: Change = changes.nothing,
         things: Iterable[Thing] = (EVERYTHING,),
         host: str = '',
     ) -> 'Command':
+        first = (shell.PROGRAM,) if kind.is_ours else ()
+        words = (*first, *shell.words_of(kind, words, names))
         self = super().__new__(cls, words)
-        self.change, self.host = change, host
+        self.kind, self.change, self.host = kind, change, host
         self.things = frozenset(things)
         return self
 
@@ -65,10 +76,10 @@ Commands = tuple[Command, ...]
 VISIBILITIES = ('public', 'private', 'community', 'shared')
 
 # Repairs traits on hosts, memberships in Placement, and rollups.
-SYNC: Commands = (Command((PROGRAM, 'sync')),)
+SYNC: Commands = (Command(Kind.SYNC),)
 
 # Starts and ends reservations, which deletes the servers of ended ones.
-RECONCILE: Commands = (Command((PROGRAM, 'reservation', 'reconcile')),)
+RECONCILE: Commands = (Command(Kind.RESERVATION_RECONCILE),)
 
 # The name in a lock that nothing opens.
 _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
@@ -76,14 +87,19 @@ _BETWEEN = 'CUSTOM_CLOSED_DURING_REPAIR'
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 _Thing = Aggregate | Flavor | Image
-
-# Choosing the host of a migration.
-_TARGETS = ('--os-compute-api-version=2.56',)
-_TRAITS = '1.6'
+_SET = {
+    Aggregate: Kind.AGGREGATE_SET,
+    Flavor: Kind.FLAVOR_SET,
+    Image: Kind.IMAGE_SET,
+}
+_UNSET = {
+    Aggregate: Kind.AGGREGATE_UNSET,
+    Flavor: Kind.FLAVOR_UNSET,
+    Image: Kind.IMAGE_UNSET,
+}
 
 # Until it is filled in, the client refuses it before it creates anything.
 _FILE = 'FILE'
-_CLASSES = '1.2'
 
 
 def shown(
@@ -133,7 +149,7 @@ def _named(words: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
 def _as_shown(words: Sequence[str]) -> Sequence[str]:
     """Return a command as the program that shows it calls it."""
     first, *others = words
-    return (*program.get(), *others) if first == PROGRAM else words
+    return (*program.get(), *others) if first == shell.PROGRAM else words
 
 
 # Aggregates.
@@ -142,52 +158,53 @@ def _as_shown(words: Sequence[str]) -> Sequence[str]:
 def create_aggregate(name: str, zone: str | None = None) -> Command:
     """Return the command that creates a host aggregate."""
     return _on(
+        Kind.AGGREGATE_CREATE,
         Aggregate('', name),
-        ('create', *(() if zone is None else (f'--zone={zone}',))),
+        () if zone is None else (f'--zone={zone}',),
         changes.new_aggregate(name, {} if zone is None else {ZONE: zone}),
     )
 
 
 def delete_aggregate(aggregate: Aggregate) -> Command:
     """Return the command that deletes a host aggregate without hosts."""
-    return _on(aggregate, ('delete',), changes.deleted(aggregate))
+    return _on(
+        Kind.AGGREGATE_DELETE, aggregate, (), changes.deleted(aggregate)
+    )
 
 
 def set_zone(aggregate: Aggregate, zone: str) -> Command:
     """Return the command that sets the availability zone of an aggregate."""
     change = changes.values(aggregate, {ZONE: zone})
-    return _on(aggregate, ('set', f'--zone={zone}'), change)
+    return _on(Kind.AGGREGATE_SET, aggregate, (f'--zone={zone}',), change)
 
 
 def rename_aggregate(aggregate: Aggregate, name: str) -> Command:
     """Return the command that renames a host aggregate."""
     change = changes.fields(aggregate, name=name)
-    return _on(aggregate, ('set', f'--name={name}'), change)
+    return _on(Kind.AGGREGATE_SET, aggregate, (f'--name={name}',), change)
 
 
 def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
     """Return the commands that remove hosts from a host aggregate."""
-    return _hosts('remove', aggregate, hosts)
+
+    def change(host: str) -> Change:
+        return changes.hosts(aggregate, lambda old: old - {host})
+
+    kind = Kind.AGGREGATE_REMOVE_HOST
+    return tuple(
+        _on(kind, aggregate, (), change(host), host) for host in sorted(hosts)
+    )
 
 
 def add_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
     """Return the commands that add hosts to a host aggregate."""
-    return _hosts('add', aggregate, hosts)
 
-
-def _hosts(
-    action: str, aggregate: Aggregate, hosts: Iterable[str]
-) -> Commands:
     def change(host: str) -> Change:
-        some = frozenset({host})
-        is_added = action == 'add'
-        return changes.hosts(
-            aggregate, lambda old: old | some if is_added else old - some
-        )
+        return changes.hosts(aggregate, lambda old: old | {host})
 
+    kind = Kind.AGGREGATE_ADD_HOST
     return tuple(
-        _on(aggregate, (action, 'host'), change(host), host)
-        for host in sorted(hosts)
+        _on(kind, aggregate, (), change(host), host) for host in sorted(hosts)
     )
 
 
@@ -198,15 +215,16 @@ def _hosts(
 def set_value(thing: _Thing, key: str, value: str) -> Command:
     """Return the command that sets a value of an object."""
     change = changes.values(thing, {key: value})
-    return _on(thing, ('set', *_property(f'{key}={value}')), change)
+    return _on(_SET[type(thing)], thing, _property(f'{key}={value}'), change)
 
 
 def unset(thing: _Thing, *keys: str) -> Commands:
     """Return the commands that remove values of an object."""
     return tuple(
         _on(
+            _UNSET[type(thing)],
             thing,
-            ('unset', *_property(key)),
+            _property(key),
             changes.values(thing, {key: None}),
         )
         for key in keys
@@ -267,7 +285,9 @@ def create_flavor(flavor: Flavor) -> Commands:
     )
     bare = dataclasses.replace(flavor, extra_specs={}, projects=frozenset())
     create = _on(
-        flavor, ('create', *words), changes.new(bare), name=flavor.name
+        Kind.FLAVOR_CREATE,
+        *(flavor, words, changes.new(bare)),
+        name=flavor.name,
     )
     # As in the snapshot after the first command.
     made = dataclasses.replace(
@@ -279,8 +299,9 @@ def create_flavor(flavor: Flavor) -> Commands:
         *(
             [
                 _on(
+                    Kind.FLAVOR_SET,
                     flavor,
-                    ('set', *_properties(specs)),
+                    _properties(specs),
                     changes.values(made, specs),
                 )
             ]
@@ -289,8 +310,9 @@ def create_flavor(flavor: Flavor) -> Commands:
         ),
         *(
             _on(
+                Kind.FLAVOR_SET,
                 flavor,
-                ('set', f'--project={project}'),
+                (f'--project={project}',),
                 changes.access(made, project),
             )
             for project in sorted(flavor.projects)
@@ -300,23 +322,28 @@ def create_flavor(flavor: Flavor) -> Commands:
 
 def delete_flavor(flavor: Flavor) -> Commands:
     """Return the command that deletes a flavor."""
-    return (_on(flavor, ('delete',), changes.deleted(flavor)),)
+    return (_on(Kind.FLAVOR_DELETE, flavor, (), changes.deleted(flavor)),)
 
 
 def grant(flavor: Flavor, traits: Iterable[str]) -> Commands:
     """Return the commands that let a flavor use hosts locked by traits."""
     return tuple(
         Command(
-            (
-                PROGRAM,
-                'key',
-                'add',
-                f'--flavor={_id(flavor)}',
-                '--trait',
-                trait,
-            ),
-            changes.values(flavor, {TRAIT_PREFIX + trait: REQUIRED}),
+            Kind.KEY_ADD,
+            (f'--flavor={_id(flavor)}', '--trait', trait),
+            change=changes.values(flavor, {TRAIT_PREFIX + trait: REQUIRED}),
         )
+        for trait in traits
+    )
+
+
+def grant_to_any(traits: Iterable[str]) -> Commands:
+    """Return the commands that let a flavor, to be filled in, use hosts.
+
+    What they change is not known.
+    """
+    return tuple(
+        Command(Kind.KEY_ADD, ('--flavor', 'FLAVOR', '--trait', trait))
         for trait in traits
     )
 
@@ -326,7 +353,7 @@ def lock(aggregate: str, trait: str) -> Commands:
 
     What it changes is not known: a name has to be filled in.
     """
-    return (Command((PROGRAM, 'lock', 'create', aggregate, '--trait', trait)),)
+    return (Command(Kind.LOCK_CREATE, (aggregate, '--trait', trait)),)
 
 
 def create_image(image: Image) -> Command:
@@ -346,18 +373,18 @@ def create_image(image: Image) -> Command:
     )
     new = dataclasses.replace(image, owner=None, size=0)
     change = changes.new(new)
-    return _on(image, ('create', *words), change, name=image.name)
+    return _on(Kind.IMAGE_CREATE, image, words, change, name=image.name)
 
 
 def delete_image(image: Image) -> Command:
     """Return the command that deletes an image."""
-    return _on(image, ('delete',), changes.deleted(image))
+    return _on(Kind.IMAGE_DELETE, image, (), changes.deleted(image))
 
 
 def set_visibility(image: Image, visibility: str) -> Command:
     """Return the command that sets the visibility of an image."""
     change = changes.fields(image, visibility=visibility)
-    return _on(image, ('set', f'--{visibility}'), change)
+    return _on(Kind.IMAGE_SET, image, (f'--{visibility}',), change)
 
 
 # Placement, services, servers and reservations.
@@ -365,22 +392,25 @@ def set_visibility(image: Image, visibility: str) -> Command:
 
 def create_trait(trait: str) -> Commands:
     """Return the command that creates a trait in Placement."""
-    option = ('--os-placement-api-version', _TRAITS)
-    words = _openstack((*option, 'trait', 'create'), trait)
-    return (Command(words, changes.new_trait(trait), [('trait', trait)]),)
+    change = changes.new_trait(trait)
+    thing = ('trait', trait)
+    return (
+        Command(
+            Kind.TRAIT_CREATE, names=[trait], change=change, things=[thing]
+        ),
+    )
 
 
 def enable_service(host: str) -> Commands:
     """Return the command that enables the compute service of a host."""
-    words = ('compute', 'service', 'set', '--enable')
     change = changes.enabled_services([host])
-    return (Command(_openstack(words, host, 'nova-compute'), change),)
+    names = (host, 'nova-compute')
+    return (Command(Kind.SERVICE_SET, ('--enable',), names, change),)
 
 
 def list_servers(host: str) -> Commands:
     """Return the command that lists the servers on a host."""
-    words = ('server', 'list', '--all-projects', f'--host={host}')
-    return (_openstack(words),)
+    return (Command(Kind.SERVER_LIST, ('--all-projects', f'--host={host}')),)
 
 
 def leave_aggregate(provider: Provider, aggregate: str) -> Commands:
@@ -401,11 +431,11 @@ def add_node_traits(nodes: Iterable[Provider], trait: str) -> Commands:
 
     nova-compute reports the traits that Ironic has, and no others.
     """
-    words = ('openstack', 'baremetal', 'node', 'add', 'trait')
     return tuple(
         Command(
-            (*words, node.name, trait),
-            changes.names_of_provider(
+            Kind.BAREMETAL_NODE_ADD_TRAIT,
+            names=(node.name, trait),
+            change=changes.names_of_provider(
                 node.uuid, 'traits', lambda old: old | {trait}
             ),
         )
@@ -427,30 +457,29 @@ def disable_reservations(hosts: Iterable[str]) -> Commands:
 
 
 def _reservations(option: str, hosts: Sequence[str]) -> Commands:
-    words = (
-        PROGRAM,
-        'reservation',
-        'host',
-        'set',
-        option,
-        *shell.guarded(hosts),
-    )
-    return (Command(words, changes.pool(hosts, option == '--enable')),)
+    change = changes.pool(hosts, option == '--enable')
+    return (Command(Kind.RESERVATION_HOST_SET, (option,), hosts, change),)
+
+
+def set_amount(reservation: str, amount: int) -> Commands:
+    """Return the command that gives a reservation another number of slots."""
+    words = ('--amount', str(amount))
+    return (Command(Kind.RESERVATION_SET, words, [reservation]),)
 
 
 def repair_reservation(reservation: str) -> Commands:
     """Return the command that moves slots to hosts that can be used."""
-    return (Command((PROGRAM, 'reservation', 'repair', reservation)),)
+    return (Command(Kind.RESERVATION_REPAIR, names=[reservation]),)
 
 
 def delete_class(resource_class: str) -> Commands:
     """Return the command that deletes a resource class."""
-    return (_placement(_CLASSES, ('class', 'delete'), resource_class),)
+    return (Command(Kind.RESOURCE_CLASS_DELETE, names=[resource_class]),)
 
 
 def delete_provider(provider: Provider) -> Commands:
     """Return the command that deletes a resource provider."""
-    return (_placement('1.0', ('provider', 'delete'), provider.uuid),)
+    return (Command(Kind.PROVIDER_DELETE, names=[provider.uuid]),)
 
 
 def migrate(server_id: str, live: bool, host: str = '') -> Commands:
@@ -458,15 +487,17 @@ def migrate(server_id: str, live: bool, host: str = '') -> Commands:
 
     :param host: Its new host; empty to let Nova choose.
     """
+    kind = Kind.SERVER_MIGRATE_TO if host else Kind.SERVER_MIGRATE
     words = (
-        *(_TARGETS if host else ()),
-        *('server', 'migrate'),
         *(('--live-migration',) if live else ()),
         *((f'--host={host}',) if host else ()),
         '--wait',
     )
-    confirm = _openstack(('server', 'migration', 'confirm'), server_id)
-    return (_openstack(words, server_id), *(() if live else (confirm,)))
+    confirm = Command(Kind.SERVER_MIGRATION_CONFIRM, names=[server_id])
+    return (
+        Command(kind, words, [server_id]),
+        *(() if live else (confirm,)),
+    )
 
 
 def evacuate(server_id: str) -> Commands:
@@ -475,12 +506,22 @@ def evacuate(server_id: str) -> Commands:
     The server arrives stopped. The client would wait for it to be active, so
     that ``--wait`` never ended.
     """
-    return (_openstack(('server', 'evacuate'), server_id),)
+    return (Command(Kind.SERVER_EVACUATE, names=[server_id]),)
+
+
+def run_watcher_actions(actions: Sequence[Mapping[str, Any]]) -> Commands:
+    """Return the command that lets OpenStack Watcher run given actions."""
+    words = (
+        *('--goal=unclassified', '--strategy=actuator'),
+        f'--parameter=actions={json.dumps(actions)}',
+    )
+    return (Command(Kind.WATCHER_AUDIT_CREATE, words),)
 
 
 def _on(
+    kind: Kind,
     thing: _Thing,
-    words: Sequence[str],
+    words: Iterable[str],
     change: Change,
     host: str = '',
     name: str | None = None,
@@ -490,33 +531,24 @@ def _on(
     :param host: The host that joins or leaves it.
     :param name: The name to give; None for the id, if it has one.
     """
-    kind = type(thing).__name__.lower()
     # The names of images are not unique.
     label = _id(thing) if isinstance(thing, Image) else thing.name
     names = (_id(thing) if name is None else name, *filter(None, [host]))
-    return Command(
-        _openstack((kind, *words), *names), change, [(kind, label)], host
-    )
+    things = [(type(thing).__name__.lower(), label)]
+    return Command(kind, words, names, change, things, host)
 
 
 def _of_provider(provider: Provider, part: str, name: str) -> Command:
     # The client of Placement can only replace all of them.
     return Command(
-        (PROGRAM, 'provider', 'unset', provider.uuid, f'--{part}', name),
+        Kind.PROVIDER_UNSET,
+        (provider.uuid, f'--{part}', name),
+        (),
         changes.names_of_provider(
             provider.uuid, f'{part}s', lambda old: old - {name}
         ),
         [('provider', provider.uuid)],
     )
-
-
-def _openstack(words: Sequence[str], *names: str) -> Command:
-    return Command(('openstack', *words, *shell.guarded(names)))
-
-
-def _placement(microversion: str, words: Sequence[str], name: str) -> Command:
-    option = ('--os-placement-api-version', microversion)
-    return _openstack((*option, 'resource', *words), name)
 
 
 def _property(text: str) -> Sequence[str]:

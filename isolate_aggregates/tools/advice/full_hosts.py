@@ -63,19 +63,19 @@ class FullHosts:
         leavable = list(
             itertools.islice(filter(self._can_be_left, hosts), _MOST)
         )
+        move = commands.shown(commands.migrate('SERVER', live=True))
         for host in leavable:
             yield self._emptied(
-                host,
-                ', then openstack server migrate --live-migration --wait '
-                'SERVER for some of these servers',
+                host, f', then {move} for some of these servers'
             )
         if leavable or more_slots:
             return
+        shelve = shell.command(shell.Kind.SERVER_SHELVE, names=['SERVER'])
         for host in hosts[:_MOST]:
             yield self._emptied(
                 host,
-                ', then openstack server shelve SERVER for some of these '
-                'servers, as no other host could take enough of them now',
+                f', then {shelve} for some of these servers, as no other host '
+                'could take enough of them now',
             )
 
     def _emptied(self, host: str, how: str) -> Repair:
@@ -209,10 +209,8 @@ class FullHosts:
             ]
             number = sum(total for total, _ in slots)
             if number and number <= sum(used or 0 for _, used in slots):
-                line = shell.command(
-                    'isolate-aggregates reservation set',
-                    *shell.option('--amount', str(number + 1)),
-                    names=[reservation],
+                line = commands.shown(
+                    commands.set_amount(reservation, number + 1)
                 )
                 yield Repair(
                     text=f'{line}, if a host for reservations has room for '

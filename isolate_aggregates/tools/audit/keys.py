@@ -24,7 +24,6 @@ from isolate_aggregates.tools.advice.spelling import missing
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.demands import traits_if_valid
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
-from isolate_aggregates.tools.cli.base import PROGRAM
 from isolate_aggregates.tools.filter_keys import ReservationKeys
 
 # The most flavors to which a key is suggested to be given.
@@ -101,20 +100,7 @@ def _giving_keys(
         missing_traits = sorted(traits - traits_if_valid(cloud, flavor))
         yield from fixes or [Repair(commands.grant(flavor, missing_traits))]
     if not flavors:
-        grant = commands.shown(
-            [
-                (
-                    PROGRAM,
-                    'key',
-                    'add',
-                    '--flavor',
-                    'FLAVOR',
-                    '--trait',
-                    t,
-                )
-                for t in sorted(traits)
-            ]
-        )
+        grant = commands.shown(commands.grant_to_any(sorted(traits)))
         yield Repair(
             text=f'{grant}, for the flavor whose servers belong there; this '
             f'lets them use {listed(hosts)}, and no other hosts'

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from oslo_config import cfg
 
+from isolate_aggregates import shell
 from isolate_aggregates.tools import errors as tools_errors
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest.connection import Connection
 
 
-PROGRAM = 'isolate-aggregates'
-
 # The words before the name of a command in the program that shows it.
 program: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar(
-    'program', default=(PROGRAM,)
+    'program', default=(shell.PROGRAM,)
 )
 
 

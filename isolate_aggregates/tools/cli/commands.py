@@ -99,13 +99,10 @@ class CommandManager(commandmanager.CommandManager):
         name = ' '.join(words)
         longer = [c for c in self.commands if c.startswith(f'{name} ')]
         if len(longer) > 1:
-            see = shell.command('isolate-aggregates help', *words)
+            see = _help(*words)
             return f'Several commands begin with {name!r}. See {see}.'
         group = [c for c in self.commands if c.split()[:1] == [*words[:1]]]
-        see = shell.command(
-            'isolate-aggregates',
-            *(('help', words[0]) if len(group) > 1 else ('--help',)),
-        )
+        see = _help(words[0]) if len(group) > 1 else f'{shell.PROGRAM} --help'
         return (
             f'There is no command {name!r}{self._meant(words, group)}. '
             f'See {see}.'
@@ -133,6 +130,10 @@ class CommandManager(commandmanager.CommandManager):
         for name, entry_point in super().__iter__():
             is_ours = entry_point.name in DESCRIPTIONS
             yield name, _Line(entry_point) if is_ours else entry_point
+
+
+def _help(*words: str) -> str:
+    return shell.line((shell.PROGRAM, *shell.words_of(shell.Kind.HELP, words)))
 
 
 @dataclasses.dataclass(frozen=True)

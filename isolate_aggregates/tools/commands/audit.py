@@ -11,6 +11,7 @@ from typing import Any
 from cliff import commandmanager
 from oslo_log import log as logging
 
+from isolate_aggregates import shell
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
@@ -30,7 +31,6 @@ from isolate_aggregates.tools.audit import (
 )
 from isolate_aggregates.tools.audit.finding import About
 from isolate_aggregates.tools.cli import output, preview, progress
-from isolate_aggregates.tools.cli.base import PROGRAM
 from isolate_aggregates.tools.cli.exit_status import ExitStatus
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import (
@@ -361,7 +361,7 @@ class _Beside:
 def _run(command: Sequence[str], app: Any) -> int:
     """Run a command of this program; return its exit status."""
     program, *arguments = command
-    assert program == PROGRAM
+    assert program == shell.PROGRAM
     manager = commandmanager.CommandManager('isolate_aggregates.cli')
     factory, name, rest = manager.find_command(arguments)
     instance = factory(app, None)

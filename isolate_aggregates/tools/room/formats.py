@@ -2,7 +2,6 @@
 """Writes plans for other programs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-import json
 
 from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands
@@ -54,19 +53,7 @@ def as_watcher(rounds: Rounds) -> Iterator[str]:
             }
             for move in moves
         ]
-        yield commands.shown(
-            [
-                (
-                    'openstack',
-                    'optimize',
-                    'audit',
-                    'create',
-                    '--goal=unclassified',
-                    '--strategy=actuator',
-                    f'--parameter=actions={json.dumps(actions)}',
-                )
-            ]
-        )
+        yield commands.shown(commands.run_watcher_actions(actions))
 
 
 FORMATS: Mapping[str, Callable[[Rounds], Iterator[str]]] = {
