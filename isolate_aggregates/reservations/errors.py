@@ -3,9 +3,10 @@
 
 from collections.abc import Iterable
 
-from isolate_aggregates import shell, text
+from isolate_aggregates import text
 from isolate_aggregates.exception import IsolateAggregatesError
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 
 
 class ReservationError(IsolateAggregatesError):

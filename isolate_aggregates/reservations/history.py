@@ -23,7 +23,7 @@ import json
 import logging
 from typing import Any
 
-from isolate_aggregates import exception, shell
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import errors, events, names, record
@@ -44,6 +44,7 @@ from isolate_aggregates.reservations.store import (
     log_unreadable,
 )
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 
 LOG = logging.getLogger(__name__)
 

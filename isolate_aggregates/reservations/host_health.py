@@ -7,7 +7,7 @@ import datetime
 from functools import partial
 import logging
 
-from isolate_aggregates import exception, shell, text
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, hosts, names, pools
 from isolate_aggregates.reservations.capacity import HostClaims
@@ -17,6 +17,7 @@ from isolate_aggregates.reservations.state import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore, Unreadable
+from isolate_aggregates.tools import shell
 
 LOG = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ are kept out all the time.
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from isolate_aggregates import exception, shell, text
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, names, pools, slots
 from isolate_aggregates.reservations.compute import Node
@@ -21,6 +21,7 @@ from isolate_aggregates.reservations.state import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.placement import edits, generations, inventories
 
 

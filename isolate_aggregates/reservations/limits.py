@@ -10,11 +10,12 @@ import datetime
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import shell, text
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import ObservedState, pool_number
+from isolate_aggregates.tools import shell
 
 _MOST = 1_000_000
 

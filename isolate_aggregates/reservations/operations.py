@@ -27,7 +27,7 @@ import dataclasses
 import datetime
 from functools import partial
 
-from isolate_aggregates import exception, shell, text
+from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import (
     errors,
     execution,
@@ -56,6 +56,7 @@ from isolate_aggregates.reservations.views import (
     status_in,
 )
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 
 # How often a command retries because another one changed the reservation.
 _ATTEMPTS = 10

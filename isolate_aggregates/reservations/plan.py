@@ -12,8 +12,8 @@ import datetime
 import itertools
 import math
 
-from isolate_aggregates import shell, text
-from isolate_aggregates.tools import ranges
+from isolate_aggregates import text
+from isolate_aggregates.tools import ranges, shell
 
 _HOSTS_IN_A_SENTENCE = 5
 

@@ -23,7 +23,6 @@ from collections.abc import Collection, Iterator
 import dataclasses
 import datetime
 
-from isolate_aggregates import shell
 from isolate_aggregates.reservations import capacity, limits
 from isolate_aggregates.reservations.actions import (
     Action,
@@ -46,6 +45,7 @@ from isolate_aggregates.reservations.state import (
     HostSlots,
     ObservedState,
 )
+from isolate_aggregates.tools import shell
 
 # The largest difference between the clocks of two runs: each may differ from
 # Placement's clock by MOST_SKEW. See ReservationStore.now.

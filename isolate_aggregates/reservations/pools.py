@@ -11,12 +11,13 @@ import dataclasses
 from functools import partial
 import itertools
 
-from isolate_aggregates import exception, shell, text
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.state import ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.placement import edits, inventories
 
 

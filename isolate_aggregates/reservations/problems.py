@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 import datetime
 
-from isolate_aggregates import exception, shell, text
+from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import errors, names, slots
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.state import (
@@ -22,6 +22,7 @@ from isolate_aggregates.reservations.status import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.placement import inventories
 
 # How long after its time a start or an end counts as missed. The pages let

@@ -23,7 +23,6 @@ import json
 from typing import Any
 import zlib
 
-from isolate_aggregates import shell
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names
@@ -35,6 +34,7 @@ from isolate_aggregates.reservations.reservation import (
     needs,
 )
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 
 # The key that marks our descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-reservation'

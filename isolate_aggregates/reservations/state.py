@@ -12,7 +12,7 @@ import datetime
 import enum
 from typing import Any, Protocol, TypeVar
 
-from isolate_aggregates import shell, text
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.reservations import errors, names
@@ -20,6 +20,7 @@ from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.locks import Locks
 from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.placement.client import ProviderSummary
 
 _T = TypeVar('_T')

@@ -12,8 +12,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 # A program of its own.
 PROGRAM = 'isolate_aggregates.nova.manage'
 OTHER_WINGS = {'tools', 'reservations', 'testing', '__main__.py'}
-# What the other wings have in common, and the plugin does not need.
-BELOW_OTHERS = 'isolate_aggregates.shell'
 
 DEFAULT = """
 [filter_scheduler]
@@ -57,7 +55,7 @@ def plugin():
         if inner.parts[0] not in OTHER_WINGS:
             parts = (package.name, *inner.with_suffix('').parts)
             files['.'.join(parts).removesuffix('.__init__')] = path
-    del files[PROGRAM], files[BELOW_OTHERS]
+    del files[PROGRAM]
     return files
 
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from isolate_aggregates import shell
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.shell import Kind
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.placement.provider import Provider
+from isolate_aggregates.tools.shell import Kind
 
 TRAIT = 'CUSTOM_PRINTED'
 # Says that sync has added it.

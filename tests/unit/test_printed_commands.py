@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Printed commands can be pasted, whatever the names in them are.
 
-All are of a kind in ``isolate_aggregates.shell``, and of each kind a line is
-run on a real cloud.
+All are of a kind in ``isolate_aggregates.tools.shell``, and of each kind a
+line is run on a real cloud.
 """
 
 import ast
@@ -18,10 +18,10 @@ import printed_lines
 import pytest
 
 import isolate_aggregates
-from isolate_aggregates import shell
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.shell import Kind
+from isolate_aggregates.tools import shell
+from isolate_aggregates.tools.shell import Kind
 
 PACKAGE = pathlib.Path(isolate_aggregates.__file__).parent
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 import dataclasses
 import datetime
 
-from isolate_aggregates import shell
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import errors, names, rounds
 from isolate_aggregates.reservations.actions import (
@@ -32,6 +31,7 @@ from isolate_aggregates.reservations.slots import retried
 from isolate_aggregates.reservations.state import HostSlots, ObservedState
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.placement import inventories
 from isolate_aggregates.tools.placement.client import PlacementClient
 

@@ -23,7 +23,6 @@ from blazar.manager import exceptions as manager_exceptions
 from blazar.plugins.instances import instance_plugin
 from oslo_utils import strutils, timeutils
 
-from isolate_aggregates import shell
 from isolate_aggregates.reservations import plan
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.exceptions import (
@@ -31,6 +30,7 @@ from isolate_aggregates.reservations.blazar.exceptions import (
     refusing,
 )
 from isolate_aggregates.reservations.reservation import Shape
+from isolate_aggregates.tools import shell
 
 LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ import dataclasses
 import os_resource_classes as orc
 import os_traits
 
-from isolate_aggregates import shell
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.constraints import Conclusion
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -24,7 +23,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import named
-from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import errors, shell
 from isolate_aggregates.tools import tags as tools_tags
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.commands import Commands

@@ -16,17 +16,17 @@ from typing import Any
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import shell
 from isolate_aggregates.aggregates import Aggregate, collation
 from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.shell import Kind
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.cli.base import program
 from isolate_aggregates.tools.cloud import changes
 from isolate_aggregates.tools.cloud.changes import Change
 from isolate_aggregates.tools.cloud.file.document import derived_uuid
 from isolate_aggregates.tools.placement.provider import Provider
+from isolate_aggregates.tools.shell import Kind
 
 # An object: its kind, and its name. Empty ones stand for all.
 Thing = tuple[str, str]

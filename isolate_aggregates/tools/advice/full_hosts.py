@@ -6,11 +6,10 @@ from collections.abc import Iterator
 import dataclasses
 import itertools
 
-from isolate_aggregates import shell
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import counted
-from isolate_aggregates.tools import errors
+from isolate_aggregates.tools import errors, shell
 from isolate_aggregates.tools.advice import commands
 from isolate_aggregates.tools.advice.repair import Repair
 from isolate_aggregates.tools.advice.ways import Ways

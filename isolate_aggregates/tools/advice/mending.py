@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
 
-from isolate_aggregates import shell
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import named
-from isolate_aggregates.tools import ranges
+from isolate_aggregates.tools import ranges, shell
 from isolate_aggregates.tools.advice import commands, outcome, unpinning
 from isolate_aggregates.tools.advice.commands import SYNC, Commands
 from isolate_aggregates.tools.advice.effects import Effects

@@ -5,7 +5,7 @@ Nova pins a server to the zone that was requested, and moves it within that
 zone only.
 """
 
-from isolate_aggregates import shell
+from isolate_aggregates.tools import shell
 
 # The first release of Nova that can unpin a server, and its microversion.
 _RELEASE, _MICROVERSION = 34, '2.104'

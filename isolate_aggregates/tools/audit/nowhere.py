@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates import shell
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.advice.nowhere import Nowhere
 from isolate_aggregates.tools.answers.deciding import silent
 from isolate_aggregates.tools.audit.cloud import AuditedCloud

@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import shell
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters import loading
@@ -13,7 +12,7 @@ from isolate_aggregates.filters.required_metadata import (
     REQUEST_FILTER,
 )
 from isolate_aggregates.text import listed, named, plural, quoted
-from isolate_aggregates.tools import filter_sets, options
+from isolate_aggregates.tools import filter_sets, options, shell
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity

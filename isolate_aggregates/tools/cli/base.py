@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from oslo_config import cfg
 
-from isolate_aggregates import shell
 from isolate_aggregates.tools import errors as tools_errors
+from isolate_aggregates.tools import shell
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest.connection import Connection

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cliff import commandmanager
 
-from isolate_aggregates import entry_points, shell
+from isolate_aggregates import entry_points
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.cli.listed import DESCRIPTIONS, Listed
 from isolate_aggregates.tools.wording import meant
 

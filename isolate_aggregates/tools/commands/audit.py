@@ -11,10 +11,10 @@ from typing import Any
 from cliff import commandmanager
 from oslo_log import log as logging
 
-from isolate_aggregates import shell
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
+from isolate_aggregates.tools import shell
 from isolate_aggregates.tools.advice import (
     Advice,
     Effects,
