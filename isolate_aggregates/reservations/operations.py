@@ -218,6 +218,9 @@ def create(
             return None
         if present is None or present.was_refused:
             check_warning(new.warn_before, max(now, new.start), new.end)
+            if present is None and state.slots(new.id):
+                # Its flavor was deleted by hand. They stay if it does not fit.
+                outlook(store, state, None, new, now)
             return _Wanted(None, new, new.change)
         _check_same(present, new, now)
         if present.amount:

@@ -418,6 +418,21 @@ def test_slots_whose_record_was_deleted_are_named(
     assert (listed['hosts'], listed['problems']) == (kept['hosts'], [])
 
 
+def test_slots_whose_record_was_deleted_stay_if_they_are_too_few(
+    command, run_json, world
+):
+    create = (*CREATE, '--id', ID)
+    [host] = run_json(*create)['hosts']
+    assert world.boot('s', host, ID)
+    del world.nova.flavors[ID]
+    slots = world.slots()
+    result = command(*create, '--amount', '999')
+    assert (result.code, result.out) == (1, '')
+    assert 'needs 999 slots' in result.err
+    assert world.slots() == slots
+    assert list(run_json(*create)['hosts']) == [host]
+
+
 def test_slots_whose_record_was_deleted_can_be_freed(command, run_json, world):
     [host] = run_json(*CREATE, '--id', ID)['hosts']
     assert world.boot('s', host, ID)
