@@ -25,7 +25,8 @@ def configuration(**options):
     options = {'enable_isolated_aggregate_filtering': True, **options}
     groups = {option: group for group, option in tools_options.CLOUD_SETTINGS}
     for option, value in options.items():
-        conf.set_override(option, value, groups[option])
+        group = groups[option]
+        conf.set_override(option, value, group if group in conf else None)
     return conf
 
 

@@ -11,6 +11,7 @@ from audit_clouds import (
     lines,
 )
 from cases import cases
+import pytest
 
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -237,3 +238,21 @@ def test_of_hosts_with_the_metadata_those_count_that_have_the_rest():
         [ssd, locked], [small, large], [wanting, keyed], conf=AFTER
     )
     assert finding.problem.endswith('it lacks CUSTOM_X')
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'default_schedule_zone': 'empty'},
+        {
+            'limit_tenants_to_placement_aggregate': True,
+            'placement_aggregate_required_for_tenants': True,
+        },
+    ],
+)
+def test_what_no_host_has_is_found_even_if_nobody_may_ask_for_it(options):
+    large = make_flavor('large', {'resources:CUSTOM_GPU': '1'})
+    conf = configuration(**options)
+    found = findings([], [H1], [large], conf=conf)
+    [problem] = [each.problem for each in found if each.kind == 'no-host']
+    assert problem == 'requests CUSTOM_GPU, which no host has'

@@ -601,6 +601,35 @@ def test_the_default_zone_of_an_aggregate_is_found():
     assert line.startswith('Nova can unpin a server from zone nova only from')
 
 
+@pytest.mark.parametrize(
+    ('zone', 'is_found'),
+    [
+        (None, False),
+        ('az-1', False),
+        ('nova', False),
+        ('internal', False),
+        ('empty', True),
+        ('misspelt', True),
+    ],
+)
+def test_a_zone_of_all_new_servers_has_hosts(zone, is_found):
+    aggregates = [
+        make_aggregate('az-1', hosts=['h1'], availability_zone='az-1'),
+        make_aggregate('empty', availability_zone='empty'),
+    ]
+    nodes = [make_compute_node('h1'), make_compute_node('h2')]
+    conf = configuration(default_schedule_zone=zone)
+    found = [
+        each
+        for each in findings(aggregates, nodes, [PLAIN], conf=conf)
+        if each.kind == 'schedule-zone-empty'
+    ]
+    assert bool(found) == is_found
+    for each in found:
+        assert each.problem.startswith(f'is {zone}, and no host')
+        assert 'one of az-1, nova' in each.repairs[0].text
+
+
 def test_a_zone_of_another_name_is_no_finding():
     aggregate = make_aggregate('az-1', hosts=['h1'], availability_zone='az-1')
     nodes = [make_compute_node('h1'), make_compute_node('h2')]

@@ -104,10 +104,7 @@ class Nowhere:
 
     def _fits(self, flavor: Flavor, image: Image | None) -> bool:
         """Return whether some host has what servers need, locked or not."""
-        question = self._questions.of(flavor, image, None)
-        return question is not None and bool(
-            self._offers.nodes(map(_unlocked, question.queries))
-        )
+        return bool(self._offers.nodes(self._unlocked(flavor, image)))
 
     def _has_host(self, flavor: Flavor) -> bool:
         """Return whether some servers of a flavor have a host."""
@@ -118,13 +115,12 @@ class Nowhere:
 
     def _reasons(self, flavor: Flavor) -> Iterator[NoHost]:
         """Yield why a flavor has no host, the most specific reason first."""
-        question = self._questions.of(flavor, None, None)
         request = self._requests.new(flavor)
-        if question is None:
+        queries = self._unlocked(flavor, None)
+        if not queries:
             # Refused for another reason.
             yield from self._causes.of_metadata(request, flavor)
             return
-        queries = list(map(_unlocked, question.queries))
         fitting = self._hosts(queries)
         if fitting:
             yield from self._causes.of_metadata(request, flavor, fitting)
@@ -132,7 +128,7 @@ class Nowhere:
             if self._are_used(fitting):
                 yield from self._causes.of_locks(request, flavor, fitting)
             return
-        [query, *_] = question.queries
+        [query, *_] = queries
         yield from self._causes.of(request, query, flavor)
         yield self._causes.together(query)
 
@@ -147,6 +143,12 @@ class Nowhere:
             for flavor in self._causes.snapshot.flavors
             for image, project in self._others
         )
+
+    def _unlocked(
+        self, flavor: Flavor, image: Image | None
+    ) -> list[ResourceRequest]:
+        """Return the queries of servers for hosts that nothing locks."""
+        return list(map(_unlocked, self._questions.queries(flavor, image)))
 
     def _hosts(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
         return self._offers.hosts_of(self._offers.nodes(queries))

@@ -80,6 +80,25 @@ class Questions:
         *_, found = self._questions[key]
         return found
 
+    def queries(
+        self, flavor: Flavor, image: Image | None
+    ) -> Sequence[ResourceRequest]:
+        """Return the queries of servers, even if their project is refused.
+
+        :returns: Empty if nova-api refuses the flavor or the image.
+        """
+        if question := self.of(flavor, image, None):
+            return question.queries
+        request = dataclasses.replace(
+            self._requests.new(flavor, image, STRANGER), availability_zone=None
+        )
+        try:
+            decision = decided(request, self._index, self._pipeline)
+        except errors.InvalidRequest:
+            return ()
+        decision.destination.refusals.clear()
+        return asking.every(decision, request)
+
     def _request(
         self, flavor: Flavor, image: Image | None, project: str
     ) -> Request:

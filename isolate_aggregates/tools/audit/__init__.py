@@ -50,6 +50,7 @@ OF_CLOUD: tuple[Check, ...] = (
     tags.leaking,
     tags.zones,
     tags.default_zone,
+    tags.schedule_zone,
     weights.multipliers,
     domains.projects_missing,
     domains.projects_left,

@@ -68,7 +68,13 @@ def _not_in_placement(
         Severity.ERROR if is_locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
         'does not have '
-        f'{listed(partly.get(host, host) for host in outside)} in Placement',
+        f'{listed(partly.get(host, host) for host in outside)} in Placement'
+        + (
+            ' until sync adds them, as Nova adds only one node of a compute '
+            'service'
+            if partly
+            else ''
+        ),
         'the aggregate is locked, but any server may land on them'
         if is_locked
         else 'servers that are sent to the aggregate cannot land on them',

@@ -16,7 +16,7 @@ from isolate_aggregates.tools import filter_sets, options, shell
 from isolate_aggregates.tools.advice import Repair, commands
 from isolate_aggregates.tools.audit.cloud import AuditedCloud
 from isolate_aggregates.tools.audit.finding import About, Finding, Severity
-from isolate_aggregates.tools.mirrored import nova_image
+from isolate_aggregates.tools.mirrored import acceptance, nova_image
 
 # Metadata of aggregates that AggregateCoreFilter, AggregateRamFilter and
 # AggregateDiskFilter read.
@@ -203,6 +203,35 @@ def default_zone(cloud: AuditedCloud) -> Iterator[Finding]:
                 ),
             ),
             about=About.of(hosts=aggregate.hosts, aggregates=[aggregate.name]),
+        )
+
+
+def schedule_zone(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find that the zone of servers which request none has no host."""
+    conf = cloud.conf
+    zone = conf.default_schedule_zone
+    others = acceptance.instead_of(
+        zone,
+        cloud.index,
+        conf.default_availability_zone,
+        conf.internal_service_availability_zone,
+    )
+    if others:
+        yield Finding(
+            'schedule-zone-empty',
+            Severity.ERROR,
+            'option [DEFAULT] default_schedule_zone',
+            f'is {quoted(zone)}, and no host is in that availability zone',
+            'nova-api refuses servers that request no zone with status 400, '
+            'if it has the same configuration',
+            (
+                Repair(
+                    text='in nova.conf of nova-api, set it to one of '
+                    f'{listed(others)}, or remove it, which lets such servers '
+                    'use every zone',
+                    is_tried=False,
+                ),
+            ),
         )
 
 

@@ -48,27 +48,33 @@ def acceptance(
         raise errors.RequestUnacceptable(
             f'nova-api refuses {subject}: {_texts(refusals)}.'
         )
-    if isinstance(aggregates, CloudIndex) and not request.host_forced:
-        _check_zone(
-            request, aggregates, settings[_UNNAMED], settings[_INTERNAL]
-        )
-
-
-def _check_zone(
-    request: Request, cloud: CloudIndex, unnamed: str, internal: str
-) -> None:
-    """Raise if no service is in the zone of new servers.
-
-    The zones that nova-api accepts are those of all services
-    (``nova.availability_zones.get_availability_zones``).
-    """
     zone = request.availability_zone
-    zones = cloud.zones(unnamed) if zone else frozenset()
-    if zones and zone not in zones | {internal}:
+    others = instead_of(
+        zone, aggregates, settings[_UNNAMED], settings[_INTERNAL]
+    )
+    if others and not request.host_forced:
         raise errors.RequestUnacceptable(
             f'nova-api refuses availability zone {quoted(zone or "")}, as no '
-            f'host is in it; specify one of {listed(zones)}.'
+            f'host is in it; specify one of {listed(others)}.'
         )
+
+
+def instead_of(
+    zone: str | None, index: AggregateIndex, unnamed: str, internal: str
+) -> frozenset[str]:
+    """Return the zones with hosts, if nova-api refuses a zone for new servers.
+
+    It accepts the zones of all services
+    (``nova.availability_zones.get_availability_zones``).
+
+    :param unnamed: The zone of hosts in no aggregate with a zone.
+    :param internal: The zone of services other than nova-compute.
+    :returns: An empty set if it accepts the zone, or no hosts are known.
+    """
+    if not zone or zone == internal or not isinstance(index, CloudIndex):
+        return frozenset()
+    zones = index.zones(unnamed)
+    return frozenset() if zone in zones else zones
 
 
 def _texts(refusals: list[nova_api.Refusal]) -> str:
