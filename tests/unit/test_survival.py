@@ -445,6 +445,36 @@ def test_the_exporter_exports_them(run, tmp_path):
     assert name not in path.read_text('utf-8')
 
 
+# Reserved hosts.
+
+
+@pytest.mark.parametrize(
+    ('filters', 'traits', 'nowhere'),
+    [
+        (['ComputeFilter'], set(), ['a']),
+        ([], {'COMPUTE_STATUS_DISABLED'}, ['a']),
+        # Nova sends servers there, disabled or not.
+        ([], set(), []),
+    ],
+)
+def test_a_reserved_host_waits_to_be_enabled(filters, traits, nowhere):
+    snapshot = cloud({'h1': 1, 'h2': 1}, [server('a', 'h1')])
+    spare = ComputeService('h2', is_enabled=False, reason='reserved')
+    snapshot = dataclasses.replace(
+        snapshot,
+        services=(ComputeService('h1'), spare),
+        providers=tuple(
+            dataclasses.replace(each, traits=each.traits | traits)
+            if each.host == 'h2'
+            else each
+            for each in snapshot.providers
+        ),
+    )
+    conf = configuration(enabled_filters=filters)
+    [case] = [c for c in survival(snapshot, conf).cases if c.servers]
+    assert [each.server.name for each in case.stranded] == nowhere
+
+
 # Cells.
 
 
@@ -483,6 +513,8 @@ def test_unknown_cells_are_named_where_a_way_out_depends_on_them(cells, times):
     assert result.is_survived
     told = 'which hosts are in which cells, which servers do not leave'
     assert result.not_known == (told,) * times
+    [first, *_] = shown.survival_lines(result)
+    assert first.endswith('as far as is known.') == bool(times)
 
 
 def test_unknown_cells_do_not_matter_to_servers_without_a_way_out():

@@ -37,7 +37,8 @@ def survival_lines(survival: Survival) -> Iterator[str]:
     )
     examined = len(survival.cases)
     if survival.is_survived:
-        yield f'If {which}, every server has somewhere to go.'
+        known = ', as far as is known' if survival.not_known else ''
+        yield f'If {which}, every server has somewhere to go{known}.'
     else:
         worst = survival.cases[0]
         number = len(worst.stranded)

@@ -16,6 +16,7 @@ import math
 import operator
 from typing import TypeVar
 
+import os_traits
 from oslo_config import cfg
 
 from isolate_aggregates.lazy import lazy_property
@@ -25,6 +26,7 @@ from isolate_aggregates.tools.audit import AuditedCloud
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.compute.servers import Server
 from isolate_aggregates.tools.documents import Count
+from isolate_aggregates.tools.mirrored import chain, compute_services
 from isolate_aggregates.tools.room import exact, packing
 from isolate_aggregates.tools.room.kinds import Alike, Kind, Kinds
 from isolate_aggregates.tools.room.occupancy import Occupancy
@@ -172,6 +174,25 @@ class _Fate:
     least: int
 
 
+def _spares(snapshot: Snapshot, conf: cfg.ConfigOpts) -> frozenset[str]:
+    """Return the reserved hosts that take no servers until they are enabled.
+
+    Without ComputeFilter, only the trait of a disabled host keeps servers out.
+    """
+    spares = frozenset(
+        service.host
+        for service in snapshot.services or ()
+        if service.is_spare and service.is_up
+    )
+    filters = chain.as_in_nova(conf).filters
+    if any(each.name == compute_services.NAME for each in filters):
+        return spares
+    disabled = os_traits.COMPUTE_STATUS_DISABLED
+    return spares & {
+        node.host for node in snapshot.providers if disabled in node.traits
+    }
+
+
 class _Simulation:
     """Lets hosts of a cloud fail."""
 
@@ -180,11 +201,7 @@ class _Simulation:
     ) -> None:
         self._snapshot = snapshot
         self._conf = conf
-        self._spares = frozenset(
-            service.host
-            for service in snapshot.services or ()
-            if service.is_spare and service.is_up
-        )
+        self._spares = _spares(snapshot, conf)
         self._kinds = Kinds(snapshot, conf, releases, self._spares)
         self._occupancy = Occupancy(snapshot, self._kinds)
         # Without those in cells that are down. The answer does not depend on
