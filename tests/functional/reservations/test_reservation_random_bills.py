@@ -145,13 +145,16 @@ class Lives:
     def free(self):
         """Let the slots of a lost reservation be freed, and a round see it."""
         name, order = self._one(is_lost=True)
-        for host in HOSTS:
-            if names.resource_class(name) in self._inventories(host):
-                self.world.direct.send(
-                    'DELETE',
-                    f'/resource_providers/{self.world.child(host)}'
-                    f'/inventories/{names.resource_class(name)}',
-                )
+        slots = names.resource_class(name)
+        hosts = [host for host in HOSTS if slots in self._inventories(host)]
+        if any(self._usages(host).get(slots) for host in hosts):
+            raise tools_errors.InvalidRequest('Servers are in them.')
+        for host in hosts:
+            self.world.direct.send(
+                'DELETE',
+                f'/resource_providers/{self.world.child(host)}'
+                f'/inventories/{slots}',
+            )
         self.reconcile()
         end = self.time if order.end is None else min(self.time, order.end)
         self._order(name, dataclasses.replace(order, end=end, amount=0))
@@ -191,10 +194,14 @@ class Lives:
         self.accountant.order(name, self.time, order)
 
     def _inventories(self, host):
-        answer = self.world.direct.send(
-            'GET', f'/resource_providers/{self.world.child(host)}/inventories'
-        )
-        return answer['inventories']
+        return self._of_provider(host, 'inventories')
+
+    def _usages(self, host):
+        return self._of_provider(host, 'usages')
+
+    def _of_provider(self, host, what):
+        path = f'/resource_providers/{self.world.child(host)}/{what}'
+        return self.world.direct.send('GET', path)[what]
 
     def read(self):
         found = {host: self._inventories(host) for host in HOSTS}
