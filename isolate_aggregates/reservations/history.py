@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import dataclasses
 import datetime
+import itertools
 import json
 import logging
 from typing import Any
@@ -244,13 +245,13 @@ def read_history(
     wanted_id = reservation_id and names.reservation_id(reservation_id)
 
     def is_asked_for(reservation: Reservation) -> bool:
-        end = reservation.end
+        last = _last(reservation)
         return (
             wanted_id in (None, reservation.id)
             and project in (None, reservation.project)
             and reservation.amount > 0
             and (until is None or _first(reservation) < until)
-            and (since is None or end is None or end > since)
+            and (since is None or last is None or last > since)
         )
 
     records = record.read(store.compute.records(with_archives=True))
@@ -314,6 +315,20 @@ def _without_record(
 def _first(reservation: Reservation) -> datetime.datetime:
     """Return its start, or its end if it was ended before."""
     return min(reservation.start, reservation.end or reservation.start)
+
+
+def _last(reservation: Reservation) -> datetime.datetime | None:
+    """Return its end, or when its last slot was closed if that was later.
+
+    :returns: None if neither is over.
+    """
+    events = reservation.events
+    if reservation.end is None or (events and events[-1].open):
+        return None
+    closed = (
+        after.at for before, after in itertools.pairwise(events) if before.open
+    )
+    return max((reservation.end, *closed))
 
 
 def _ignore(problem: Unreadable) -> None:

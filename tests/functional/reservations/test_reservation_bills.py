@@ -54,6 +54,9 @@ class Life:
         )
         reservations.create(self.world.store, reservation, self.now)
 
+    def look(self):
+        """Have nothing done but a bill written."""
+
     def reconcile(self):
         reservations.reconcile_all(self.world.store, self.now)
 
@@ -152,6 +155,10 @@ LIVES = {
         (18, 0, 0),
     ),
     'closed late': ([RESERVED, step(16, 'reconcile')], (20, 32, 20)),
+    'closed late, and looked at before': (
+        [RESERVED, step(12, 'look'), step(16, 'reconcile')],
+        (20, 32, 20),
+    ),
     'closed late, with servers': (
         [RESERVED, step(1, 'boot', 's'), step(16, 'reconcile')],
         (20, 32, 20),
@@ -290,6 +297,11 @@ def test_a_life_is_billed_to_the_second(world, name):
     assert bill(world) == expected
     # What was billed once stays true.
     assert {until: bill(world, until=until) for until in bills} == bills
+    # The rest is on the next bill.
+    for until in bills:
+        rest = bill(world, since=until)
+        both = zip(bills[until], rest, strict=True)
+        assert tuple(map(sum, both)) == expected
 
 
 @pytest.mark.parametrize('month', [4, 11])
