@@ -24,7 +24,12 @@ _URL = 'http://placement.embedded/placement'
 
 
 class EmbeddedPlacement:
-    """A new, empty Placement, from :meth:`open` to :meth:`close`."""
+    """A new, empty Placement, from :meth:`open` to :meth:`close`.
+
+    While it is open, ``application`` is its WSGI application.
+    """
+
+    application: Any
 
     def __init__(self) -> None:
         self._exit = contextlib.ExitStack()
@@ -38,7 +43,7 @@ class EmbeddedPlacement:
             )
         with contextlib.ExitStack() as stack:
             stack.callback(_in_use.release)
-            client = _start(stack)
+            client, self.application = _start(stack)
             self._exit = stack.pop_all()
         return client
 
@@ -69,7 +74,7 @@ def one_at_a_time(application: Any) -> Any:
     return handle
 
 
-def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
+def _start(stack: contextlib.ExitStack) -> tuple[adapter.Adapter, Any]:
     try:
         from oslo_db.sqlalchemy import enginefacade
         from placement import conf as placement_conf
@@ -115,7 +120,8 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     stack.enter_context(
         interceptor.RequestsInterceptor(lambda: application, url=_URL)
     )
-    return adapter.Adapter(
+    client = adapter.Adapter(
         session.Session(auth=token_endpoint.Token(_URL, 'admin')),
         service_type='placement',
     )
+    return client, application

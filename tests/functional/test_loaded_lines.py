@@ -32,6 +32,7 @@ BUDGET = {
     'matrix_list': 15_000,
     'provider_set': 12_200,
     'provider_unset': 12_200,
+    'rehearse': 27_900,
     'relocation_create': 27_500,
     'report_save': 28_500,
     'reservation_calendar_list': 14_100,

@@ -38,6 +38,7 @@ ON_FILES = {
     'filter list': '',
     'lock list': '',
     'matrix list': '',
+    'rehearse': '-- true',
     'relocation create': '--out-of-place',
     'report save': '',
     'lock show': 'host1',
@@ -109,8 +110,8 @@ def test_a_file_that_cannot_be_read_has_one_status(
 ):
     monkeypatch.chdir(tmp_path)
     result = run(
-        *(*command.split(), *ON_FILES[command].split()),
-        *('--snapshot', 'none.yaml'),
+        *(*command.split(), '--snapshot', 'none.yaml'),
+        *ON_FILES[command].split(),
     )
     assert (result.code, result.out) == (1, '')
     assert result.err == (

@@ -38,6 +38,7 @@ _WORDS = {
     'lock show': ('describe', 'show'),
     'provider set': ('provider add',),
     'provider unset': ('provider delete', 'provider remove'),
+    'rehearse': ('ansible', 'dry-run', 'playbook', 'simulate', 'try'),
     'relocation create': (
         *('drain', 'empty', 'evacuate', 'migrate', 'move', 'relocate'),
     ),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exit statuses, each with one meaning in all commands."""
 
+from collections.abc import Mapping
 import enum
 
 from isolate_aggregates import exception
@@ -26,5 +27,29 @@ class ExitStatus(enum.IntEnum):
     CHANGED = 6
     # Nova refuses a step of a change.
     REFUSED_CHANGE = 7
-    # A part of a file with changes was not read.
-    UNREAD = 8
+    # Not all of a change was understood.
+    NOT_UNDERSTOOD = 8
+    # The tool of a rehearsal failed.
+    TOOL_FAILED = 9
+
+
+# Of what a change has several of, the first counts.
+_PRECEDENCE = (
+    ExitStatus.NOT_UNDERSTOOD,
+    ExitStatus.TOOL_FAILED,
+    ExitStatus.REFUSED_CHANGE,
+    ExitStatus.NO,
+    ExitStatus.DISPLACED,
+    ExitStatus.CHANGED,
+)
+
+
+def first_of(found: Mapping[ExitStatus, object]) -> ExitStatus:
+    """Return the status of a change: the first of those that are true.
+
+    :param found: Whether each status is that of the change.
+    """
+    return next(
+        (status for status in _PRECEDENCE if found.get(status)),
+        ExitStatus.DONE,
+    )

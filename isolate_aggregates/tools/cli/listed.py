@@ -59,6 +59,9 @@ DESCRIPTIONS = {
     'provider_unset': (
         'Remove a trait from a resource provider, or it from an aggregate.'
     ),
+    'rehearse': (
+        'Run a tool against a copy of the cloud, and show what it would do.'
+    ),
     'relocation_create': (
         'Plan migrations that empty hosts, bring servers home, or make room.'
     ),

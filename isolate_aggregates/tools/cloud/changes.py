@@ -184,7 +184,7 @@ def hosts(aggregate: Aggregate, change: Callable[[_Names], _Names]) -> Change:
     def changed(snapshot: Snapshot) -> Snapshot:
         for place in snapshot.places('aggregates').get(key_of(aggregate), ()):
             old = snapshot.aggregates[place]
-            snapshot = _with_hosts(snapshot, old, change(old.hosts))
+            snapshot = with_hosts(snapshot, old, change(old.hosts))
         return snapshot
 
     return changed
@@ -246,7 +246,7 @@ def pool(names: Iterable[str], is_enabled: bool) -> Change:
         ]
         if not is_enabled:
             for one in pools:
-                snapshot = _with_hosts(
+                snapshot = with_hosts(
                     snapshot, one, one.hosts - hosts, is_whole=True
                 )
             return snapshot
@@ -254,7 +254,7 @@ def pool(names: Iterable[str], is_enabled: bool) -> Change:
             lock = {TRAIT_PREFIX + RESERVATION_TRAIT: REQUIRED}
             snapshot = new_aggregate('reservation pool', lock)(snapshot)
             pools = [snapshot.aggregates[-1]]
-        return _with_hosts(
+        return with_hosts(
             snapshot, pools[0], pools[0].hosts | hosts, is_whole=True
         )
 
@@ -296,7 +296,7 @@ def _replaced(snapshot: Snapshot, field: str, value: Any) -> Snapshot:
     return dataclasses.replace(snapshot, **{field: value})
 
 
-def _with_hosts(
+def with_hosts(
     snapshot: Snapshot, old: Aggregate, hosts: _Names, is_whole: bool = False
 ) -> Snapshot:
     """Change the hosts of an aggregate, in Placement too, as Nova does.

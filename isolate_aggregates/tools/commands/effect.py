@@ -12,7 +12,7 @@ from isolate_aggregates.text import quoted
 from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.advice.outcome import Refusal
 from isolate_aggregates.tools.cli import output, terminal
-from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.cli.exit_status import ExitStatus, first_of
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
 from isolate_aggregates.tools.commands import (
@@ -207,12 +207,12 @@ def _row(row: shown.Row) -> Sequence[str]:
 
 
 def _status(found: _Found, is_detailed: bool) -> ExitStatus:
-    if found.unread:
-        return ExitStatus.UNREAD
-    if found.refused:
-        return ExitStatus.REFUSED_CHANGE
-    if not is_detailed or not found.effect:
-        return ExitStatus.DONE
-    if found.effect.displaced:
-        return ExitStatus.DISPLACED
-    return ExitStatus.CHANGED
+    is_changed = is_detailed and bool(found.effect)
+    return first_of(
+        {
+            ExitStatus.NOT_UNDERSTOOD: found.unread,
+            ExitStatus.REFUSED_CHANGE: found.refused,
+            ExitStatus.DISPLACED: is_changed and found.effect.displaced,
+            ExitStatus.CHANGED: is_changed,
+        }
+    )

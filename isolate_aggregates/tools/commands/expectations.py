@@ -17,7 +17,7 @@ from isolate_aggregates.tools.advice import commands, outcome
 from isolate_aggregates.tools.answers import deciding
 from isolate_aggregates.tools.answers.requests import Requests
 from isolate_aggregates.tools.cli import base, output, progress
-from isolate_aggregates.tools.cli.exit_status import ExitStatus
+from isolate_aggregates.tools.cli.exit_status import ExitStatus, first_of
 from isolate_aggregates.tools.cloud.cloud import Cloud
 from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates.tools.commands import change_arguments, clouds
@@ -249,11 +249,13 @@ def _owners(cloud: SnapshotCloud) -> set[str]:
 
 
 def _status(found: report.Report) -> ExitStatus:
-    if not found.is_passed:
-        return ExitStatus.NO
-    if found.unread:
-        return ExitStatus.UNREAD
-    return ExitStatus.REFUSED_CHANGE if found.refused else ExitStatus.DONE
+    return first_of(
+        {
+            ExitStatus.NOT_UNDERSTOOD: found.unread,
+            ExitStatus.REFUSED_CHANGE: found.refused,
+            ExitStatus.NO: not found.is_passed,
+        }
+    )
 
 
 def _lines(found: report.Report, is_long: bool) -> Iterable[str]:

@@ -14,6 +14,8 @@ from isolate_aggregates.tools.answers.scope import Asker
 from isolate_aggregates.tools.cloud.snapshot import Snapshot
 
 _Hosts = frozenset[str]
+# Who may use too many or too few hosts, with these hosts.
+Violation = tuple[Asker, _Hosts, _Hosts]
 
 # The most combinations of flavors, images and projects that are asked about.
 # If there are more, no image is combined with a project.
@@ -106,9 +108,7 @@ class Bounds:
         }
         return State(snapshot, answers)
 
-    def violations(
-        self, state: State
-    ) -> Iterator[tuple[Asker, _Hosts, _Hosts]]:
+    def violations(self, state: State) -> Iterator[Violation]:
         """Yield who may use too many or too few hosts, with these hosts."""
         for key, hosts in state.access.items():
             too_many = hosts - self._most[key]

@@ -112,7 +112,7 @@ def sentences(todo: Commands, found: Sequence[Gap]) -> Iterator[str]:
         for step, some in itertools.groupby(found, lambda gap: gap.step):
             command = commands.shown(todo[step - 1 : step])
             yield from (
-                f'After command {step} ({command}), {_servers(opening)} '
+                f'After command {step} ({command}), {servers(opening)} '
                 f'{says.format(ranges.folded(opening.hosts))} after the '
                 'change.'
                 for opening in _alike(some, kind)
@@ -123,7 +123,8 @@ def _alike(some: Iterable[Gap], kind: str) -> Iterable[Opening]:
     return openings({gap.asker: getattr(gap, kind) for gap in some})
 
 
-def _servers(opening: Opening) -> str:
+def servers(opening: Opening) -> str:
+    """Return which servers an opening is about."""
     names = map(text.quoted, opening.flavors)
     what = (
         f'servers of {text.named("flavor", names)}'

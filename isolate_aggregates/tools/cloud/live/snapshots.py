@@ -88,7 +88,7 @@ def take_providers(
     summaries = _summaries(placement)
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
         providers = pool.map(
-            lambda entry: _provider(
+            lambda entry: read_provider(
                 entry, hosts, placement, summaries.get(entry['uuid'])
             ),
             entries,
@@ -105,7 +105,7 @@ def take_providers(
             if entry['generation'] != generations.get(entry['uuid'])
         ]
         for provider in pool.map(
-            lambda entry: _provider(entry, hosts, placement), updates
+            lambda entry: read_provider(entry, hosts, placement), updates
         ):
             by_uuid[provider.uuid] = provider
     return tuple(by_uuid[entry['uuid']] for entry in again)
@@ -189,12 +189,18 @@ def _backwards(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: entry['name'], reverse=True)
 
 
-def _provider(
+def read_provider(
     entry: Mapping[str, Any],
     hosts: Mapping[str, str] | None,
     placement: PlacementClient,
     summary: ProviderSummary | None = None,
 ) -> Provider:
+    """Read the parts of a listed resource provider.
+
+    :param entry: The provider, as Placement lists it.
+    :param hosts: The compute services by node uuid; None if they are not
+        known.
+    """
     uuid = entry['uuid']
     path = f'/resource_providers/{uuid}'
     if summary:

@@ -36,14 +36,16 @@ def of_aggregate(
     :param occupied: The hosts with servers.
     """
     if old is None or old.name != new.name:
-        yield from _name(new.name, is_new=old is None)
+        yield from wrong_name(new.name, is_new=old is None)
         # Nova strips the name of an aggregate that is renamed.
         if any(new.name.strip() == other.name for other in others()):
             yield f'there is an aggregate {quoted(new.name)} already'
-    yield from _values(old.metadata if old else {}, new.metadata, 'metadata')
+    yield from wrong_values(
+        old.metadata if old else {}, new.metadata, 'metadata'
+    )
     zone, before = zone_of(new), zone_of(old) if old else None
     if zone != before or (old is None and zone is not None):
-        yield from _new_zone(zone)
+        yield from wrong_zone(zone)
         if zone and old is not None:
             yield from _moved(old, zone, tuple(others()), occupied)
     if old is not None:
@@ -53,13 +55,18 @@ def of_aggregate(
 def of_flavor(old: Flavor | None, new: Flavor) -> Iterator[str]:
     """Yield why Nova refuses a change, without full stops."""
     if old is None:
-        yield from _name(new.name, is_new=True)
-    yield from _values(
+        yield from wrong_name(new.name)
+    yield from wrong_values(
         old.extra_specs if old else {}, new.extra_specs, 'extra spec'
     )
 
 
-def _name(name: str, is_new: bool) -> Iterator[str]:
+def wrong_name(name: str, is_new: bool = True) -> Iterator[str]:
+    """Yield why the schema refuses a name.
+
+    :param is_new: Whether it is the name of something new: Nova strips the
+        name of an aggregate that is renamed.
+    """
     if not name.strip():
         yield 'a name must not be empty'
     elif not name.isprintable() or (is_new and name != name.strip()):
@@ -71,9 +78,13 @@ def _name(name: str, is_new: bool) -> Iterator[str]:
         yield f'the name has {len(name)} characters; {_LONGEST} are allowed'
 
 
-def _values(
+def wrong_values(
     old: Mapping[str, str], new: Mapping[str, str], kind: str
 ) -> Iterator[str]:
+    """Yield why the schema refuses new metadata or extra specs.
+
+    :param kind: What they are.
+    """
     for key, value in new.items():
         if old.get(key) == value or key == ZONE:
             continue
@@ -94,7 +105,8 @@ def _values(
             )
 
 
-def _new_zone(zone: str | None) -> Iterator[str]:
+def wrong_zone(zone: str | None) -> Iterator[str]:
+    """Yield why Nova refuses the zone of an aggregate."""
     if not zone:
         yield (
             'an availability zone cannot be removed from an aggregate; create '
