@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each older release does what is relied on.
+"""Each older release does what is relied on, and the newest with eventlet.
 
 nova-api refuses what the tools say it refuses, and nova-scheduler records what
 servers are placed with. Only the package of Nova is of that release; what it
@@ -42,6 +42,16 @@ def nova(request, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize('rules', TESTS)
 def test_an_older_nova_does_what_is_relied_on(nova, rules):
+    run(rules, PYTHONPATH=str(nova))
+
+
+@pytest.mark.slow
+def test_with_eventlet_the_newest_nova_records_servers_too():
+    run('records', OS_NOVA_DISABLE_EVENTLET_PATCHING='false')
+
+
+def run(rules, **variables):
+    """Run tests in a process of their own."""
     folder, name = TESTS[rules]
     environment = {
         key: value
@@ -49,14 +59,14 @@ def test_an_older_nova_does_what_is_relied_on(nova, rules):
         # Native threads are what this release has.
         if not key.startswith(('PYTEST_', 'OS_NOVA_'))
     }
-    run = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, '-m', 'pytest', '-q', '-p', 'no:warnings'),
             *('-p', 'no:cacheprovider', f'--confcutdir={folder}'),
             str(folder / name),
         ],
-        env={**environment, 'PYTHONPATH': str(nova)},
+        env={**environment, **variables},
         capture_output=True,
         text=True,
     )
-    assert run.returncode == 0, run.stdout[-20000:]
+    assert result.returncode == 0, result.stdout[-20000:]
