@@ -247,8 +247,10 @@ LEDGER: Columns = {
     'MiB': number('mebibytes'),
 }
 RECORDS: Columns = {
+    'Database': database,
     'Servers': number('servers'),
     'A record': amount('claim'),
+    'by the clock': amount('clock'),
     'One that is there': amount('again'),
     "Nova's load and save": amount('nova'),
     '``record``, s': amount('fill'),

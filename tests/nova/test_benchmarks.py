@@ -97,6 +97,14 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'tools' / 'benchmarks'
             marks=pytest.mark.slow,
         ),
         pytest.param(
+            'records',
+            ['20', '--databases', 'sqlite'],
+            ('database', 'servers'),
+            [('sqlite', '20')],
+            id='records',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             'endurance',
             ['sync', 'reconcile', '--rounds', '20'],
             ('service', 'percent', 'done'),

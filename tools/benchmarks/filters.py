@@ -183,15 +183,11 @@ def configured() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def database(connection: str = 'sqlite://') -> Iterator[None]:
-    """Create an API database for Nova.
-
-    :param connection: Where; in memory by default.
-    """
+def database() -> Iterator[None]:
+    """Create an API database for Nova in memory."""
     objects.register_all()
     manager = enginefacade.transaction_context()
-    # Nothing needs to survive a loss of power.
-    manager.configure(connection=connection, sqlite_synchronous=False)
+    manager.configure(connection='sqlite://')
     models.BASE.metadata.create_all(manager.writer.get_engine())
     restore = api_db.context_manager.patch_factory(manager)
     yield

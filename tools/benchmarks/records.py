@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the records of what servers were placed with.
 
-    python tools/benchmarks/records.py [--csv FILE] [servers ...]
+    python tools/benchmarks/records.py [--csv FILE] [--databases NAME ...]
+        [servers ...]
 
 *claim* is what a record adds to a boot, and *nova* what it takes Nova to load
-and save the request spec of a server: milliseconds of processor time, both in
-turn. *again* is what it adds if the server has the record already. *fill* is
-how many seconds of processor time ``isolate-aggregates-manage record`` takes
-for all servers, *second* a second run of it, *forget* the removal of all, and
-*memory* how many MiB the process grows meanwhile. The databases are SQLite in
-files.
+and save the request spec of a server: milliseconds of processor time of this
+process, both in turn. *clock* is how long a claim waits for the record, with
+the time of the database. *again* is the processor time if the server has the
+record already. *fill* is how many seconds of processor time
+``isolate-aggregates-manage record`` takes for all servers, *second* a second
+run of it, *forget* the removal of all, and *memory* how many MiB the process
+grows meanwhile. SQLite is in files, which are opened anew for each
+transaction. A temporary MariaDB and PostgreSQL run on this machine; those that
+are not installed are left out.
 """
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import multiprocessing
 import pathlib
 import resource
 import statistics
+import sys
 import tempfile
 import time
 import uuid
 
-from filters import database
 from nova import context as nova_context
 from nova import objects, rpc
 import nova.conf
@@ -35,8 +40,22 @@ import table
 from isolate_aggregates.nova import manage, placed
 from isolate_aggregates.request.placed import Placed
 
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
+
+objects.register_all()
+
+from nova_database import KINDS, NovaDatabase  # noqa: E402
+
 SERVERS = (1_000, 100_000)
 RUNS = 300
+# What is read there.
+IN_CELL = (
+    models.Instance,
+    models.InstanceSystemMetadata,
+    models.InstanceAction,
+    models.InstanceActionEvent,
+)
 IMAGE = str(uuid.uuid4())
 PROPERTIES = {f'hw_property_{number}': 'value' for number in range(10)}
 RECORD = Placed(IMAGE, ('CUSTOM_LICENSED',), PROPERTIES)
@@ -46,8 +65,10 @@ RECORD = Placed(IMAGE, ('CUSTOM_LICENSED',), PROPERTIES)
 class Row:
     """Milliseconds of processor time of a claim; seconds of all servers."""
 
+    database: str
     servers: int
     claim: float
+    clock: float
     again: float
     nova: float
     fill: float
@@ -153,13 +174,13 @@ def milliseconds(what: Callable[..., object], *arguments: object) -> float:
     return 1000 * (time.process_time() - begin)
 
 
-def boot(server: str, has_record: bool) -> None:
-    """Do what precedes a claim."""
+def request(server: str, has_record: bool) -> objects.RequestSpec:
+    """Return the request of a server, for which a host was found."""
     spec = objects.RequestSpec(instance_uuid=server, scheduler_hints={})
     if has_record:
         spec.scheduler_hints = {placed.placed.hint(server): ENCODED}
     placed.remember(spec, RECORD)
-    placed.record(spec, server)
+    return spec
 
 
 ENCODED = placed.placed.encode(RECORD)
@@ -174,29 +195,62 @@ def by_nova(server: str) -> None:
     spec.save()
 
 
-def measure(number: int) -> Row:
-    """Measure with a number of servers."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        database(f'sqlite:///{pathlib.Path(folder) / "api.sqlite"}'),
-    ):
-        connection = f'sqlite:///{pathlib.Path(folder) / "cell.sqlite"}'
-        cell = sa.create_engine(connection)
-        models.BASE.metadata.create_all(cell)
+def measure(number: int, kind: str) -> Row:
+    """Measure with a number of servers on a kind of database."""
+    # The message queue of a cell is looked up with its database.
+    conf = nova.conf.CONF
+    conf([], project='nova', default_config_files=[], default_config_dirs=[])
+    rpc.set_defaults(control_exchange='nova')
+    rpc.init(conf)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        # A server that refuses root runs as another user.
+        folder.chmod(0o755)
+        api = NovaDatabase(kind, folder / kind, KINDS[kind])
+        try:
+            with api.in_use():
+                return measured(number, kind, cell_of(api, folder))
+        finally:
+            api.close()
+
+
+def cell_of(api: NovaDatabase, folder: pathlib.Path) -> str:
+    """Create the database of a cell beside that of the API; return its URL."""
+    if api.server is None:
+        url = f'sqlite:///{folder / "cell.sqlite"}'
+    else:
+        api.server.create_database('nova_cell', api.server.OPTIONS)
+        url = api.server.url('nova_cell').render_as_string(False)
+    engine = sa.create_engine(url)
+    models.BASE.metadata.create_all(engine, [one.__table__ for one in IN_CELL])
+    engine.dispose()
+    return url
+
+
+def measured(number: int, kind: str, connection: str) -> Row:
+    """Measure with the databases that are in use."""
+    cell = sa.create_engine(connection)
+    try:
         uuids = insert(number, cell, connection)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         fill = milliseconds(manage.record) / 1000
         second = milliseconds(manage.record) / 1000
         forget = milliseconds(manage.forget) / 1000
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        claims, again, nova = [], [], []
+        claims, clock, again, nova = [], [], [], []
         for server in uuids[:RUNS]:
-            claims.append(milliseconds(boot, server, False))
-            again.append(milliseconds(boot, server, True))
+            first, repeated = request(server, False), request(server, True)
+            begin = time.monotonic()
+            claims.append(milliseconds(placed.record, first, server))
+            clock.append(1000 * (time.monotonic() - begin))
+            again.append(milliseconds(placed.record, repeated, server))
             nova.append(milliseconds(by_nova, server))
+    finally:
+        cell.dispose()
     return Row(
+        kind,
         number,
-        *map(statistics.median, (claims, again, nova)),
+        *map(statistics.median, (claims, clock, again, nova)),
         fill,
         second,
         forget,
@@ -206,13 +260,21 @@ def measure(number: int) -> Row:
 
 def main() -> None:
     """Measure, and print the figures."""
-    arguments = table.parser('servers', SERVERS).parse_args()
-    # The message queue of a cell is looked up with its database.
-    conf = nova.conf.CONF
-    conf([], project='nova', default_config_files=[], default_config_dirs=[])
-    rpc.set_defaults(control_exchange='nova')
-    rpc.init(conf)
-    table.report([measure(one) for one in arguments.servers], arguments.csv)
+    parser = table.parser('servers', SERVERS)
+    parser.add_argument(
+        '--databases', nargs='+', choices=KINDS, default=[*KINDS]
+    )
+    arguments = parser.parse_args()
+    rows = []
+    for kind in arguments.databases:
+        if KINDS[kind] is not None and not KINDS[kind].is_installed():
+            print(f'{kind} is not installed')
+            continue
+        for servers in arguments.servers:
+            # The memory is that of one measurement.
+            with multiprocessing.Pool(1) as pool:
+                rows.append(pool.apply(measure, [servers, kind]))
+    table.report(rows, arguments.csv)
 
 
 if __name__ == '__main__':
