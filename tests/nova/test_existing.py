@@ -20,7 +20,7 @@ from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.nova import adapter, images, placed
 from isolate_aggregates.nova.adapter import Decider
 from isolate_aggregates.request.placed import Placed, encode, hint
-from isolate_aggregates.rest.deadline import MOST_LATE
+from isolate_aggregates.rest.deadline import MOST_LATE, Deadline
 
 objects.register_all()
 
@@ -233,6 +233,36 @@ def test_a_database_that_hangs_refuses_the_request_in_time(kind):
             decider.decide(spec, INDEX, Pipeline({'one': RESERVATIONS}))
     finally:
         may_answer.set()
+
+
+def test_a_database_that_hangs_records_nothing_after_the_refusal(monkeypatch):
+    may_answer, has_ended = threading.Event(), threading.Event()
+    stored = {}
+
+    def hanging(uuid, change):
+        try:
+            assert may_answer.wait(FOREVER)
+            return change(stored)
+        finally:
+            has_ended.set()
+
+    monkeypatch.setattr(placed, '_edit', hanging)
+    monkeypatch.setattr(placed, 'LONGEST', 0.1)
+    monkeypatch.setattr(
+        placed, '_deadline', Deadline("Nova's API database", 0.1)
+    )
+    spec = request()
+    placed.remember(spec, Placed(MINE))
+    try:
+        with pytest.raises(
+            exception.ServiceUnreachable,
+            match=r"Nova's API database has not answered completely within 0",
+        ):
+            placed.record(spec, f'{UUID}9')
+    finally:
+        may_answer.set()
+    assert has_ended.wait(FOREVER)
+    assert not stored.get('scheduler_hints')
 
 
 def test_a_cell_that_hangs_does_not_hold_up_the_others():
