@@ -79,7 +79,7 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
         'testing', 'api_client', 'comparison', 'documents', 'domains',
         'errors', 'files', 'filter_keys', 'filter_sets', 'identity',
         'locking_traits', 'marks', 'options', 'placement_rows', 'ranges',
-        'reservation_review', 'server_images', 'tags', 'taken',
+        'reservation_review', 'server_images', 'shell', 'tags', 'taken',
         'trait_requirements', 'wording',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()
