@@ -402,17 +402,41 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
     """Add a decision to Nova's request spec. Existing constraints are kept.
 
     :param decision: The decision, with a query that is within the limit.
+    :raises RequestRefused: if Nova's query has no group for aggregates.
     """
-    for choice in decision.required:
+    required, forbidden = decision.required, decision.forbidden
+    if required or forbidden:
+        _check_group(spec)
+    for choice in required:
         _destination(spec).require_aggregates(sorted(choice))
-    if decision.forbidden:
+    if forbidden:
         destination = _destination(spec)
         destination.forbidden_aggregates = set(
             destination.forbidden_aggregates or ()
         )
         # Nova's append_forbidden_aggregates converts each element to text,
         # twice, which takes longer than the filters. These are texts.
-        set.update(destination.forbidden_aggregates, decision.forbidden)
+        set.update(destination.forbidden_aggregates, forbidden)
+
+
+def _check_group(spec: objects.RequestSpec) -> None:
+    # Placement rejects the group without a suffix if it has no resources, and
+    # for pinned CPUs Nova then fails with a TypeError. Unless an extra spec
+    # says 0, it has the vCPUs of the flavor.
+    flavor = _field(spec, 'flavor')
+    if (
+        flavor
+        and 'resources:VCPU' in _field(flavor, 'extra_specs', {})
+        and not _computed(spec).get_request_group(None).resources
+    ):
+        raise exception.RequestRefused(
+            [
+                f'all resources of flavor {flavor.name} are in request groups '
+                'with a suffix, so there is no group to which required or '
+                'forbidden aggregates can be added; request at least one '
+                'resource without a suffix'
+            ]
+        )
 
 
 def _destination(spec: objects.RequestSpec) -> objects.Destination:

@@ -336,6 +336,27 @@ def test_a_full_host_could_take_groups_that_share_a_resource():
     assert 'no-host' in kinds([], [node], [more])
 
 
+def test_a_flavor_with_suffixes_only_has_no_host_beside_locks():
+    none = ('VCPU', 'MEMORY_MB', 'DISK_GB')
+    specs = {f'resources:{name}': '0' for name in none}
+    flavor = make_flavor('numbered', {**specs, 'resources1:VCPU': '1'})
+    nodes = [H1, NODE]
+    assert kinds([], nodes, [flavor]) == []
+    [finding] = [
+        each
+        for each in findings([WIN], nodes, [flavor, KEYED])
+        if each.kind == 'no-host'
+    ]
+    assert finding.problem == (
+        'requests all resources in request groups with a suffix, so that '
+        'Placement rejects its query as soon as that requires or forbids an '
+        'aggregate'
+    )
+    assert lines(finding) == ['request at least one resource without a suffix']
+    mixed = make_flavor('mixed', flavor.extra_specs | {'resources:VCPU': '1'})
+    assert kinds([WIN], nodes, [mixed, KEYED]) == []
+
+
 TWO = ['CUSTOM_GPU', 'CUSTOM_A100']
 GPU, A100 = ({f'trait:{trait}': 'required'} for trait in TWO)
 

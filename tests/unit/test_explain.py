@@ -915,7 +915,7 @@ def test_aggregates_need_an_unsuffixed_group(constraints):
     assert str(caught.value) == (
         'Placement would reject the request as invalid (400): all resources '
         'are in request groups with a suffix, so there is no group to which '
-        'required or forbidden aggregates can be added.'
+        'required or forbidden aggregates can be added'
     )
 
 

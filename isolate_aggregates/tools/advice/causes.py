@@ -84,6 +84,18 @@ class Causes:
         :param query: Its query to Placement.
         :param flavor: Its flavor; None if that cannot be changed.
         """
+        unsuffixed = query.groups.get('')
+        if unsuffixed and not unsuffixed.resources:
+            yield NoHost(
+                'requests all resources in request groups with a suffix, so '
+                'that Placement rejects its query as soon as that requires or '
+                'forbids an aggregate',
+                (
+                    Repair(
+                        text='request at least one resource without a suffix'
+                    ),
+                ),
+            )
         if flavor:
             yield from self._rejected(flavor)
         for trait in sorted(_traits(query) - self.snapshot.provider_traits):

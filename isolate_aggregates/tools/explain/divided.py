@@ -108,7 +108,7 @@ class DividedRequest:
             raise refusal.Refused(
                 'all resources are in request groups with a suffix, so there '
                 'is no group to which required or forbidden aggregates can be '
-                'added.'
+                'added'
             )
         query.candidates(whole.to_queryparams())
         return whole
