@@ -420,9 +420,9 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
 
 
 def _check_group(spec: objects.RequestSpec) -> None:
-    # Placement rejects the group without a suffix if it has no resources, and
-    # for pinned CPUs Nova then fails with a TypeError. Unless an extra spec
-    # says 0, it has the vCPUs of the flavor.
+    # Placement rejects the group without a suffix if it has no resources.
+    # Unless an extra spec says 0, it has the vCPUs of the flavor. Nova refuses
+    # such an extra spec of a flavor with pinned CPUs.
     flavor = _field(spec, 'flavor')
     if (
         flavor
