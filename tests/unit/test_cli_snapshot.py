@@ -179,3 +179,26 @@ def test_diff_of_a_missing_file_is_an_error(run, places):
     assert result.err == (
         'nonexistent.yaml cannot be read: No such file or directory.\n'
     )
+
+
+@pytest.mark.parametrize('how', ['table', 'json'])
+def test_what_two_files_do_not_tell_is_not_known(run, tmp_path, how):
+    """A zone of hosts may have changed, and no file has their servers."""
+    paths = [tmp_path / 'before.yaml', tmp_path / 'after.yaml']
+    for path, zone in zip(paths, ('a', 'b'), strict=True):
+        cloud = {
+            'version': 1,
+            'aggregates': [
+                {'name': 'one', 'availability_zone': zone, 'hosts': ['h1']}
+            ],
+            'providers': [{'name': 'h1', 'inventories': {'VCPU': 8}}],
+        }
+        path.write_text(json.dumps(cloud))
+    before, after = map(str, paths)
+    result = run(*COMPARE, before, '--to', after, '-f', how)
+    told = 'whether there are servers on the hosts of aggregate one'
+    if how == 'json':
+        [unknown] = json.loads(result.out)['unknown']
+        assert unknown.startswith(told)
+    else:
+        assert f'Not known: {told}' in result.out

@@ -747,3 +747,15 @@ def test_a_reservation_that_loses_its_guard_is_said():
     ]
     assert finding.subject == 'host h5'
     assert f'has slots of reservation {reservation}' in finding.problem
+
+
+def test_a_private_flavor_made_anew_is_lost_by_its_projects():
+    project = frozenset({'a' * 32})
+    old = dataclasses.replace(SMALL, id='1', is_public=False, projects=project)
+    new = dataclasses.replace(old, id='2', projects=frozenset())
+    before, after = (
+        make_snapshot((), [make_compute_node('h1')], flavors=[flavor])
+        for flavor in (old, new)
+    )
+    [change] = effect(before, after, configuration()).users
+    assert (change.before, change.after) == (project, frozenset())

@@ -2,7 +2,7 @@
 """``effect show``: shows what a change would do, before it is made."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import Any
 
@@ -15,6 +15,7 @@ from isolate_aggregates.tools.cli import output, terminal
 from isolate_aggregates.tools.cli.exit_status import ExitStatus, first_of
 from isolate_aggregates.tools.cloud import diff
 from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates.tools.cloud.snapshot import Snapshot
 from isolate_aggregates.tools.commands import (
     change_arguments,
     clouds,
@@ -112,8 +113,11 @@ class ShowEffect(output.ReportLister):
             before = dataclasses.replace(before, servers=None)
         changes = list(diff.changes(before, after))
         clouds.apply_settings(self.app.conf, after)
+        found = effect(before, after, self.app.conf)
         return _Found(
-            effect(before, after, self.app.conf), differences=changes
+            found,
+            unknown=tuple(_unknown(before, after, found)),
+            differences=changes,
         )
 
     def _changed(self, args: argparse.Namespace) -> '_Found':
@@ -132,15 +136,21 @@ class ShowEffect(output.ReportLister):
             changed.refused + refused,
             (
                 *changed.unknown,
-                *outcome.unknown(before, after),
-                *(
-                    f'whether server {quoted(each.server.name)} '
-                    f'({each.server.id}) may stay on host '
-                    f'{each.server.host}{each.text}'
-                    for each in found.doubtful
-                ),
+                *_unknown(before, after, found),
             ),
             unread=changed.unread,
+        )
+
+
+def _unknown(
+    before: Snapshot, after: Snapshot, found: Effect
+) -> Iterator[str]:
+    """Yield what the two clouds do not tell, without full stops."""
+    yield from outcome.unknown(before, after)
+    for each in found.doubtful:
+        yield (
+            f'whether server {quoted(each.server.name)} ({each.server.id}) '
+            f'may stay on host {each.server.host}{each.text}'
         )
 
 

@@ -308,8 +308,15 @@ def _access_changes(old: _World, new: _World) -> Iterator[AccessChange]:
 
 def _user_changes(before: Snapshot, after: Snapshot) -> Iterator[UserChange]:
     old = {scope.identity(flavor): flavor for flavor in before.flavors}
+    # A flavor that is made anew has another id, but is asked for by its name.
+    remaining = {scope.identity(flavor) for flavor in after.flavors}
+    replaced = {
+        flavor.name: flavor
+        for key, flavor in old.items()
+        if key not in remaining
+    }
     for flavor in after.flavors:
-        was = old.get(scope.identity(flavor))
+        was = old.get(scope.identity(flavor)) or replaced.get(flavor.name)
         users = _users(flavor)
         old_users = _users(was) if was else _NONE
         if users != old_users:
