@@ -91,7 +91,7 @@ class Aggregates:
         one, values = self._aggregate(number), dict(wanted['metadata'])
         zone = values.pop(ZONE, one.availability_zone)
         if ZONE in wanted['metadata']:
-            one = self._with_zone(one, zone)
+            one = self._with_zone(one, zone, by_metadata=True)
         merged = {**one.metadata, **values}
         return self._replaced(
             one, metadata={k: v for k, v in merged.items() if v is not None}
@@ -131,13 +131,16 @@ class Aggregates:
             )
         return new
 
-    def _with_zone(self, old: Aggregate, zone: str | None) -> Aggregate:
-        for reason in rules.wrong_zone(zone):
-            raise Refused(400, reason)
+    def _with_zone(
+        self, old: Aggregate, zone: str | None, by_metadata: bool = False
+    ) -> Aggregate:
+        if not zone:
+            raise Refused(400, 'there is no empty availability zone')
         new = dataclasses.replace(old, availability_zone=zone)
-        self._check(old, new, 400)
-        self._world.change(old, new)
-        return new
+        self._check(old, new, 400, by_metadata)
+        if new != old:
+            self._world.change(old, new)
+        return new if new != old else old
 
     def _replaced(self, old: Aggregate, **fields: Any) -> Aggregate:
         new = dataclasses.replace(old, **fields)
@@ -145,11 +148,17 @@ class Aggregates:
             self._world.change(old, new)
         return new if new != old else old
 
-    def _check(self, old: Aggregate, new: Aggregate, status: int) -> None:
+    def _check(
+        self,
+        old: Aggregate,
+        new: Aggregate,
+        status: int,
+        by_metadata: bool = False,
+    ) -> None:
         """Check what Nova says of zones and servers."""
         others = self._others(old)
         for reason in rules.of_aggregate(
-            old, new, lambda: others, self._world.occupied
+            old, new, lambda: others, self._world.occupied, by_metadata
         ):
             raise Refused(status, reason)
 

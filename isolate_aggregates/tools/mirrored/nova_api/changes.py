@@ -28,24 +28,28 @@ def of_aggregate(
     new: Aggregate,
     others: Callable[[], Iterable[Aggregate]],
     occupied: Collection[str],
+    by_metadata: bool = False,
 ) -> Iterator[str]:
     """Yield why Nova refuses a change, without full stops.
 
     :param old: The aggregate before the change; None if it is created.
     :param others: Returns the other aggregates, of which there can be many.
     :param occupied: The hosts with servers.
+    :param by_metadata: Whether the zone is set with the metadata: then Nova
+        does not check which characters it has.
     """
     if old is None or old.name != new.name:
         yield from wrong_name(new.name, is_new=old is None)
         # Nova strips the name of an aggregate that is renamed.
         if any(new.name.strip() == other.name for other in others()):
             yield f'there is an aggregate {quoted(new.name)} already'
-    yield from wrong_values(
-        old.metadata if old else {}, new.metadata, 'metadata'
-    )
+    # The zone has rules of its own.
+    tags = {key: v for key, v in new.metadata.items() if key != ZONE}
+    yield from wrong_values(old.metadata if old else {}, tags, 'metadata')
     zone, before = zone_of(new), zone_of(old) if old else None
     if zone != before or (old is None and zone is not None):
-        yield from wrong_zone(zone)
+        if not (zone and by_metadata):
+            yield from wrong_zone(zone)
         if zone and old is not None:
             yield from _moved(old, zone, tuple(others()), occupied)
     if old is not None:
@@ -86,7 +90,7 @@ def wrong_values(
     :param kind: What they are.
     """
     for key, value in new.items():
-        if old.get(key) == value or key == ZONE:
+        if old.get(key) == value:
             continue
         if not key or len(key) > _LONGEST:
             yield (
