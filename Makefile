@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # Knows what each target of tests runs, and how. Tests that run make themselves
 # must not inherit its variables.
-RUN_TESTS = env -u MAKEFLAGS -u MFLAGS $(TESTS_BIN)/python tools/run_tests.py
+RUN_TESTS = env -u MAKEFLAGS -u MFLAGS ENVIRONMENTS=$(VENV) \
+    $(TESTS_BIN)/python tools/run_tests.py
 TESTS_BIN = $(BIN)
 # A minimal environment for releases, in which no missing requirement is hidden.
 RELEASE_VENV ?= .venv-release
@@ -20,7 +21,7 @@ CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
 TESTS = test test-rest test-gate test-all cover test-nova test-blazar \
     test-browser test-databases test-servers test-clone
-.PHONY: help demo unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck findings sample architecture clean
+.PHONY: help demo environments unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck findings sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -62,24 +63,40 @@ REPLACED := $(shell grep -qs '"file://$(HERE)"' $(ORIGIN) && \
     grep -qs '"editable": *true' $(ORIGIN) || echo replaced)
 .PHONY: replaced
 
+# The other distributions of this clone.
+TOOLS = isolate-aggregates-tools
+RESERVATIONS = isolate-aggregates-reservations
+REQUIREMENTS = pyproject.toml $(foreach folder,. $(TOOLS) $(RESERVATIONS), \
+    $(folder)/requirements.txt $(folder)/setup.cfg)
+# What the tests of the tools need, and those of reservations, too.
+TESTED_TOOLS = ./$(TOOLS)[completion,embedded,junit,metrics,osc,progress,room,testing,test]
+
 # One stamp file per set of extras, rebuilt when the requirements change.
-$(VENV)/.demo: WANTED = embedded
-$(VENV)/.unit: WANTED = unit
-$(VENV)/.all: WANTED = embedded,unit,test,doc
-$(VENV)/.all: OTHERS = $(VENV)/.demo $(VENV)/.unit
-$(VENV)/.demo $(VENV)/.unit $(VENV)/.all: requirements.txt setup.cfg pyproject.toml $(REPLACED)
-	@echo "Installing this clone into $(VENV)."
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[$(WANTED)]'
+$(VENV)/.demo: WANTED = '.' './$(TOOLS)[embedded]' './$(RESERVATIONS)'
+$(VENV)/.all: WANTED = '.[unit,test,doc]' '$(TESTED_TOOLS)' \
+    './$(RESERVATIONS)[blazar,test]'
+$(VENV)/.all: OTHERS = $(VENV)/.demo
+# Environments with a distribution and what it and its tests require.
+$(VENV)-plugin/.all: WANTED = '.[metrics,unit]'
+$(VENV)-tools/.all: WANTED = '.' '$(TESTED_TOOLS)'
+$(VENV)-reservations/.all: WANTED = '.' '$(TESTED_TOOLS)' \
+    './$(RESERVATIONS)[test]'
+ALONE = $(VENV)-plugin/.all $(VENV)-tools/.all $(VENV)-reservations/.all
+$(VENV)/.demo $(VENV)/.all: $(REPLACED)
+$(VENV)/.demo $(VENV)/.all $(ALONE): $(REQUIREMENTS)
+	@echo "Installing this clone into $(@D)."
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet $(foreach one,$(WANTED),--editable $(one))
 	touch $@ $(OTHERS)
 
 # All services share an environment with the package and its tests.
-$(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
+$(CLOUD_VENV)/.cloud: $(REQUIREMENTS) tests/e2e/requirements.txt
 	$(PYTHON) -m venv $(CLOUD_VENV)
 	$(CLOUD_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(CLOUD_VENV)/bin/python -m pip install --quiet \
-	    --requirement tests/e2e/requirements.txt --editable '.[osc,metrics]'
+	    --requirement tests/e2e/requirements.txt --editable '.[metrics]' \
+	    --editable './$(TOOLS)[osc,metrics]' --editable ./$(RESERVATIONS)
 	touch $@
 
 $(CLIENTS_VENV)/.clients: tests/e2e/client-requirements.txt
@@ -88,7 +105,7 @@ $(CLIENTS_VENV)/.clients: tests/e2e/client-requirements.txt
 	$(CLIENTS_VENV)/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
-$(RELEASE_VENV)/.release: requirements.txt setup.cfg pyproject.toml
+$(RELEASE_VENV)/.release: $(REQUIREMENTS)
 	$(PYTHON) -m venv $(RELEASE_VENV)
 	$(RELEASE_BIN)/python -m pip install --quiet --upgrade pip
 	$(RELEASE_BIN)/python -m pip install --quiet --editable '.[release]'
@@ -97,8 +114,13 @@ $(RELEASE_VENV)/.release: requirements.txt setup.cfg pyproject.toml
 demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
-unit: $(VENV)/.unit
+# All that the tests run in.
+environments: $(VENV)/.all $(ALONE)
+test test-all: $(ALONE)
 $(TESTS): $(VENV)/.all
+# With all three, and nothing of Nova.
+unit: $(VENV)-reservations/.all
+unit: TESTS_BIN = $(VENV)-reservations/bin
 # In environments of their own; the first takes long. The last checks the
 # committed state.
 e2e e2e-smoke: $(CLOUD_VENV)/.cloud
@@ -121,22 +143,31 @@ cloud-down:
 # For the newest versions. Fails if a package could not be looked up.
 audit-dependencies: $(RELEASE_VENV)/.release
 	mkdir -p build
-	$(RELEASE_BIN)/uv pip compile --quiet --all-extras \
-	    --output-file build/newest.txt setup.py
+	$(RELEASE_BIN)/python tools/extras.py --requirements > build/wanted.in
+	$(RELEASE_BIN)/uv pip compile --quiet \
+	    --output-file build/newest.txt build/wanted.in
 	$(RELEASE_BIN)/pip-audit --strict --no-deps --disable-pip \
 	    --requirement build/newest.txt
 
 # The result is reproducible.
 dist: $(RELEASE_VENV)/.release
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
-	    $(RELEASE_BIN)/python -m build --installer uv
+	for folder in . $(TOOLS) $(RESERVATIONS); do \
+	    SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+	    $(RELEASE_BIN)/python -m build --installer uv --outdir dist "$$folder" \
+	    || exit; \
+	done
 
 sbom: dist
 	rm -rf build/sbom
 	$(RELEASE_BIN)/uv venv --quiet build/sbom
 	$(RELEASE_BIN)/uv pip install --quiet --python build/sbom/bin/python \
-	    "./$$(ls dist/*.whl)[$$($(RELEASE_BIN)/python tools/extras.py)]"
+	    "./$$(ls dist/isolate_aggregates-*.whl)[$$($(RELEASE_BIN)/python \
+	        tools/extras.py isolate-aggregates)]" \
+	    "./$$(ls dist/isolate_aggregates_tools-*.whl)[$$($(RELEASE_BIN)/python \
+	        tools/extras.py isolate-aggregates-tools)]" \
+	    "./$$(ls dist/isolate_aggregates_reservations-*.whl)[$$($(RELEASE_BIN)/python \
+	        tools/extras.py isolate-aggregates-reservations)]"
 	$(RELEASE_BIN)/cyclonedx-py environment --output-reproducible \
 	    --output-file dist/isolate-aggregates.cdx.json \
 	    build/sbom/bin/python
@@ -170,4 +201,4 @@ architecture: $(VENV)/.all
 	$(BIN)/python tools/drawings.py
 
 clean: cloud-down
-	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) $(CLIENTS_VENV) build dist doc/build releasenotes/build *.egg-info
+	rm -rf $(VENV) $(VENV)-* $(CLOUD_VENV) $(CLIENTS_VENV) build dist doc/build releasenotes/build *.egg-info */*.egg-info

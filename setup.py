@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the package with pbr, also where there is no usable git history."""
+"""Builds a distribution with pbr, also where there is no usable git history.
+
+The three distributions of the repository share this file: it builds that of
+the folder in which it runs.
+"""
 
 import configparser
 import os
@@ -15,34 +19,37 @@ import setuptools
 # is not Python code, and refuse to build. In a repository of something else it
 # would take the files and the version of that. A clone of the newest commit
 # alone has the files, but pbr would count from 0.0.0.
-TRACKED = 'test "$(git ls-files --full-name setup.py)" = setup.py'
+TRACKED = 'git ls-files --full-name setup.py'
 HISTORY = 'git describe --tags || git rev-parse --verify HEAD~1'
 
-# What is taken from the folder where git does not say.
-TREE = (
-    *('.ci', '.gitignore', '.zuul.yaml'),
-    'bindep.txt',
-    *('LICENSE', 'Makefile', 'README.rst', 'SECURITY.rst'),
-    *('devstack', 'doc', 'etc', 'examples', 'findings'),
-    *('isolate_aggregates', 'pyproject.toml', 'releasenotes'),
-    *('requirements.txt', 'setup.cfg', 'setup.py', 'tests', 'tools'),
-)
-GENERATED = {'__pycache__', '_static', 'build', 'reno.cache'}
+HIDDEN = {'.ci', '.gitignore', '.zuul.yaml'}
+GENERATED = {'__pycache__', '_static', 'build', 'dist', 'reno.cache'}
 
 
-def succeeds(command: str) -> bool:
-    """Return whether a shell command succeeds."""
-    finished = subprocess.run(command, shell=True, capture_output=True)  # noqa: S602
-    return finished.returncode == 0
+def output(command: str) -> str | None:
+    """Return the output of a shell command; None if it fails."""
+    finished = subprocess.run(  # noqa: S602
+        command, shell=True, capture_output=True, text=True
+    )
+    return None if finished.returncode else finished.stdout.strip()
 
 
 def files() -> list[str]:
-    """Return the files of this folder that git would name."""
-    paths = {
+    """Return the files of this folder that belong to its distribution.
+
+    Folders of other distributions do not; what links point to does.
+    """
+    names = [
         path
-        for name in TREE
-        for path in (pathlib.Path(name), *pathlib.Path(name).rglob('*'))
-    }
+        for path in pathlib.Path().iterdir()
+        if path.name in HIDDEN
+        or (
+            not path.name.startswith('.')
+            and path.suffix != '.egg-info'
+            and not (path / 'setup.cfg').exists()
+        )
+    ]
+    paths = {path for name in names for path in (name, *name.rglob('*'))}
     return sorted(
         str(path)
         for path in paths
@@ -50,13 +57,18 @@ def files() -> list[str]:
     )
 
 
-is_tracked = succeeds(TRACKED)
-if not os.path.exists('PKG-INFO') and not (is_tracked and succeeds(HISTORY)):
-    setup = configparser.ConfigParser()
-    setup.read('setup.cfg')
-    version = setup['metadata']['version']
+setup = configparser.ConfigParser()
+setup.read('setup.cfg')
+name, version = setup['metadata']['name'], setup['metadata']['version']
+is_first = name == 'isolate-aggregates'
+place = 'setup.py' if is_first else f'{name}/setup.py'
+is_tracked = output(TRACKED) == place
+if not os.path.exists('PKG-INFO') and not (
+    is_tracked and output(HISTORY) is not None
+):
     os.environ.setdefault('PBR_VERSION', f'{version}.dev0')
-if not is_tracked:
+if not (is_tracked and is_first):
+    # For git a link is no folder, and of a folder it knows no authors.
     os.environ['SKIP_GIT_SDIST'] = '1'
     os.environ['SKIP_WRITE_GIT_CHANGELOG'] = '1'
     os.environ['SKIP_GENERATE_AUTHORS'] = '1'

@@ -11,9 +11,10 @@ set +o xtrace
 
 IA_UNITS='isolate-aggregates-sync.service isolate-aggregates-sync.timer'
 
-# install_isolate_aggregates - Put the package beside Nova and the client
+# install_isolate_aggregates - Put plugin and tools beside Nova and the client
 function install_isolate_aggregates {
-    setup_develop "$ISOLATE_AGGREGATES_DIR" osc
+    setup_develop "$ISOLATE_AGGREGATES_DIR"
+    setup_develop "$ISOLATE_AGGREGATES_DIR/isolate-aggregates-tools" osc
 }
 
 # _ia_without list item - Print a comma-separated list without an item

@@ -8,6 +8,7 @@ the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
 import uuid
@@ -47,6 +48,11 @@ NESTED = Feature(29, 'reading nested resource providers', 'Rocky')
 FORBIDDEN_AGGREGATES = Feature(32, 'forbidding aggregates', 'Train')
 
 
+# Placement's error message for an empty query. If the query was not empty,
+# uWSGI has dropped it because it exceeded its buffer.
+_NOTHING_ASKED = 'At least one request group'
+_ASKED = re.compile('[?&]resources[^=&]*=')
+
 # uWSGI drops queries between two lengths, and Placement then lists everything.
 # With its default buffer of 4,096 bytes, which holds the query twice and the
 # headers, the shorter length is about 1,900 bytes.
@@ -72,6 +78,11 @@ class PlacementReader:
         self._service = Service(
             'Placement', client, retries, options or OF_COMMANDS
         )
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint, for messages."""
+        return self._service.endpoint
 
     def resource_providers(
         self,
@@ -160,9 +171,19 @@ class PlacementReader:
         feature: Feature,
         accept: Iterable[int],
     ) -> 'requests.Response':
-        answer = self._service.request(
-            method, path, feature.microversion, body, accept=(*accept, 406)
-        )
+        try:
+            answer = self._service.request(
+                method, path, feature.microversion, body, accept=(*accept, 406)
+            )
+        except exception.BadQuery as exc:
+            if _NOTHING_ASKED in exc.problem and _ASKED.search(path):
+                raise exception.QueryTooLong(
+                    exc.service,
+                    exc.url,
+                    'did not receive the query',
+                    len(path.partition('?')[2]),
+                ) from exc
+            raise
         if answer.status_code != 406:
             return answer
         try:
@@ -177,6 +198,22 @@ class PlacementReader:
             f'{feature.microversion} ({feature.release})',
             feature.purpose,
         )
+
+
+class PlacementWriter(PlacementReader):
+    """Also changes what Placement has."""
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        feature: Feature = NESTED,
+        accept: Iterable[int] = (200, 201, 204),
+    ) -> Any:
+        """Send a request that changes data."""
+        answer = self._ask(method, path, body, feature, accept)
+        return self._service.decode(answer, path) if answer.content else None
 
 
 def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ MASKS = (
 
 def run(argv: list[str], directory: str) -> str:
     """Return the exit status, output and errors of a command."""
-    from isolate_aggregates.tools.cli import app
+    from isolate_aggregates_tools.cli import app
 
     out, err = io.StringIO(), io.StringIO()
     code: Any

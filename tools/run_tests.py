@@ -2,7 +2,9 @@
 """Runs the tests part by part, each part in a separate process.
 
 make, tox and ``.ci/run`` call it; what they run is listed only here. Nova,
-Blazar, Chromium and Nova's database each need a separate process::
+Blazar, Chromium and Nova's database each need a separate process. With
+``ENVIRONMENTS=.venv`` the tests of a distribution run in ``.venv-plugin``,
+``.venv-tools`` and ``.venv-reservations``::
 
     python tools/run_tests.py library nova:smoke -- -k reservation
 
@@ -40,7 +42,6 @@ import tomllib
 from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PYTEST = (sys.executable, '-m', 'pytest')
 # The exit statuses of pytest after which other parts can run.
 PASSED, FAILED, EMPTY = 0, 1, 5
 SELECTIONS = {
@@ -52,6 +53,13 @@ SELECTIONS = {
     'quick-rest': ('-m', 'not smoke and not slow'),
 }
 
+TOOLS, RESERVATIONS = (
+    'isolate-aggregates-tools',
+    'isolate-aggregates-reservations',
+)
+
+# The beginnings of the paths of tests.
+PATHS = ('tests/', f'{TOOLS}/', f'{RESERVATIONS}/')
 # The arguments of pytest that select tests. Paths do, too.
 SELECTING = ('-k', '-m', '--lf', '--last-failed', '--deselect', '--ignore')
 
@@ -62,10 +70,25 @@ WAITING_JOBS = ('-n', os.environ.get('WAITING_JOBS', '3'))
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Tests that can share a process, and options for it."""
+    """Tests that can share a process, and options for it.
+
+    :param imports: The folders of the distributions that they may import.
+    :param environment: The environment that has these and nothing else; the
+        one in which this program runs if there is none of that name.
+    """
 
     folders: tuple[str, ...]
     options: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ('.', TOOLS, RESERVATIONS)
+    environment: str = ''
+
+    @property
+    def python(self) -> str:
+        """The interpreter of their environment."""
+        beginning = os.environ.get('ENVIRONMENTS', '')
+        if beginning and self.environment:
+            return f'{beginning}-{self.environment}/bin/python'
+        return sys.executable
 
 
 # Tests that need neither another program nor a process of their own: those
@@ -75,8 +98,22 @@ LIBRARY = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))['tool'][
 ]['ini_options']['testpaths']
 
 PARTS = {
-    'unit': Part(('tests/unit',), JOBS),
-    'functional': Part(('tests/functional',), JOBS),
+    # The tests of one distribution each, which run where only it and what it
+    # requires is installed.
+    'plugin': Part(('tests/unit',), JOBS, ('.',), 'plugin'),
+    'tools': Part((f'{TOOLS}/tests',), JOBS, ('.', TOOLS), 'tools'),
+    'reservations': Part(
+        (f'{RESERVATIONS}/tests/unit', f'{RESERVATIONS}/tests/functional'),
+        JOBS,
+        environment='reservations',
+    ),
+    'unit': Part(
+        ('tests/unit', f'{TOOLS}/tests/unit', f'{RESERVATIONS}/tests/unit'),
+        JOBS,
+    ),
+    'functional': Part((f'{TOOLS}/tests/functional',), JOBS),
+    # What needs all three, and no other program.
+    'street': Part(('tests/street', 'tests/docs', 'tests/nova'), JOBS),
     'adapter': Part(('tests/nova',), JOBS),
     'library': Part(tuple(LIBRARY), JOBS),
     'servers': Part(('tests/servers',), JOBS),
@@ -84,7 +121,10 @@ PARTS = {
     # playwright runs an event loop.
     'browser': Part(('tests/browser',), JOBS),
     # All commands about 200 clouds.
-    'answers': Part(('tests/functional/test_one_cloud_one_answer.py',), JOBS),
+    'answers': Part(
+        (f'{TOOLS}/tests/functional/test_one_cloud_one_answer.py',),
+        JOBS,
+    ),
     # Nova's configuration, messaging and database are global in a process.
     'databases': Part(('tests/databases',), ('--confcutdir=tests/databases',)),
     # Nova's fixtures decide how threads work before anything is imported.
@@ -95,8 +135,8 @@ PARTS = {
     ),
     # Blazar's threads and configuration are not Nova's.
     'blazar': Part(
-        ('tests/blazar',),
-        ('--confcutdir=tests/blazar', *WAITING_JOBS),
+        (f'{RESERVATIONS}/tests/blazar',),
+        (f'--confcutdir={RESERVATIONS}/tests/blazar', *WAITING_JOBS),
     ),
     # In environments of their own: that of the services, and of releases.
     'e2e': Part(('tests/e2e',), ('--confcutdir=tests/e2e', '--timeout=3600')),
@@ -105,7 +145,8 @@ PARTS = {
 
 SETS = {
     'test': (
-        *('library:quick', 'databases:quick', 'servers:smoke'),
+        *('plugin:quick', 'tools:quick', 'reservations:quick'),
+        *('street:quick', 'databases:quick', 'servers:smoke'),
         *('browser:smoke', 'nova:smoke', 'blazar:smoke'),
     ),
     # What "test" leaves out.
@@ -122,8 +163,8 @@ SETS = {
         'nova:quick-rest',
     ),
     'all': (
-        *('library', 'databases', 'clone', 'servers', 'browser', 'nova'),
-        'blazar',
+        *('plugin', 'tools', 'reservations', 'street', 'databases', 'clone'),
+        *('servers', 'browser', 'nova', 'blazar'),
     ),
     # The browser tests cover no Python code.
     'cover': ('library', 'databases', 'clone', 'servers', 'nova', 'blazar'),
@@ -143,7 +184,7 @@ def command(name: str, arguments: Sequence[str]) -> list[str] | None:
     """
     name, _, selection = name.partition(':')
     part = PARTS[name]
-    paths = [one for one in arguments if one.startswith('tests/')]
+    paths = [one for one in arguments if one.startswith(PATHS)]
     own = [
         path
         for path in paths
@@ -152,12 +193,27 @@ def command(name: str, arguments: Sequence[str]) -> list[str] | None:
     if paths and not own:
         return None
     return [
-        *PYTEST,
+        *(part.python, '-m', 'pytest'),
         *part.options,
         *SELECTIONS[selection],
         *(one for one in arguments if one not in paths),
         *(own or part.folders),
     ]
+
+
+def surroundings(name: str) -> dict[str, str]:
+    """Return the environment variables for a part.
+
+    A copy of the clone, without an environment of its own, has PYTHONPATH set.
+    It must lead to no more than the part may import.
+    """
+    variables = dict(os.environ)
+    if 'PYTHONPATH' in variables:
+        part = PARTS[name.partition(':')[0]]
+        variables['PYTHONPATH'] = os.pathsep.join(
+            str(ROOT / folder) for folder in part.imports
+        )
+    return variables
 
 
 class Totals:
@@ -213,7 +269,7 @@ class Totals:
 
 def selects(arguments: Sequence[str]) -> bool:
     """Return whether arguments of pytest select some of the tests."""
-    return any(one.startswith((*SELECTING, 'tests/')) for one in arguments)
+    return any(one.startswith((*SELECTING, *PATHS)) for one in arguments)
 
 
 def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
@@ -237,7 +293,9 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
             print(f'\nTests of {name}', flush=True)
             words.append(f'--junitxml={report}')
             # Trusted input: the arguments of a developer.
-            statuses[name] = subprocess.call(words, cwd=ROOT)  # noqa: S603
+            statuses[name] = subprocess.call(  # noqa: S603
+                words, cwd=ROOT, env=surroundings(name)
+            )
             if statuses[name] not in (PASSED, FAILED, EMPTY):
                 return statuses[name]
             # Missing if a test hung and its process was killed.

@@ -19,12 +19,12 @@ from oslo_config import cfg
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.commands import clouds
-from isolate_aggregates.tools.report import page as report_page
-from isolate_aggregates.tools.report.content import Content
+from isolate_aggregates import options as tools_options
+from isolate_aggregates_tools.audit import AuditedCloud
+from isolate_aggregates_tools.cloud.file import cloud_file
+from isolate_aggregates_tools.commands import clouds
+from isolate_aggregates_tools.report import page as report_page
+from isolate_aggregates_tools.report.content import Content
 
 ROOT = pathlib.Path(__file__).parents[1]
 IMAGES = ROOT / 'doc' / 'source' / 'images'

@@ -8,9 +8,9 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from isolate_aggregates.reservations.commands import documents
-from isolate_aggregates.tools.commands import schemas as tools
-from isolate_aggregates.tools.placement import microversion
+from isolate_aggregates_reservations.commands import documents
+from isolate_aggregates_tools.commands import schemas as tools
+from isolate_aggregates_tools.placement import microversion
 
 project = 'isolate-aggregates'
 copyright = 'isolate-aggregates developers'

@@ -7,15 +7,16 @@ import pathlib
 import shutil
 from typing import Any
 
+from cloud_fixtures import *  # noqa: F403
 from oslo_config import cfg
 import pytest
 
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.commands import clouds
-from isolate_aggregates.tools.report import page as report_page
-from isolate_aggregates.tools.report.content import Content
+from isolate_aggregates import options as tools_options
+from isolate_aggregates_tools.audit import AuditedCloud
+from isolate_aggregates_tools.cloud.file import cloud_file
+from isolate_aggregates_tools.commands import clouds
+from isolate_aggregates_tools.report import page as report_page
+from isolate_aggregates_tools.report.content import Content
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser')

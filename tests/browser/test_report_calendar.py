@@ -8,8 +8,8 @@ import pathlib
 import pytest
 from test_report_page import HOSTILE, POOR_CONTRAST
 
-from isolate_aggregates.reservations.plan import FreePeriod
-from isolate_aggregates.reservations.views import Calendar, HostCalendar
+from isolate_aggregates_reservations.plan import FreePeriod
+from isolate_aggregates_reservations.views import Calendar, HostCalendar
 
 START = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)

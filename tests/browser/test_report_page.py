@@ -9,22 +9,22 @@ from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.testing.builders import (
+from isolate_aggregates import options as tools_options
+from isolate_aggregates_tools.cloud import changes
+from isolate_aggregates_tools.cloud.file import cloud_file
+from isolate_aggregates_tools.documents import content
+from isolate_aggregates_tools.effect import effect, shown
+from isolate_aggregates_tools.report import page as report_page
+from isolate_aggregates_tools.room.plan import Planner
+from isolate_aggregates_tools.room.shown import plan_document
+from isolate_aggregates_tools.room.task import Task
+from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,
     make_flavor,
     make_image,
     make_snapshot,
 )
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cloud import changes
-from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.documents import content
-from isolate_aggregates.tools.effect import effect, shown
-from isolate_aggregates.tools.report import page as report_page
-from isolate_aggregates.tools.room.plan import Planner
-from isolate_aggregates.tools.room.shown import plan_document
-from isolate_aggregates.tools.room.task import Task
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x>'
 

@@ -6,6 +6,7 @@ packages that the program needs.
 """
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -44,9 +45,15 @@ ENVIRONMENT = {
 }
 # As if another user owned the clone.
 UNTRUSTED = {'GIT_TEST_ASSUME_DIFFERENT_OWNER': '1'}
+# The folders of the distributions, by their packages.
+DISTRIBUTIONS = {
+    'isolate_aggregates': '.',
+    'isolate_aggregates_tools': 'isolate-aggregates-tools',
+    'isolate_aggregates_reservations': 'isolate-aggregates-reservations',
+}
 BUILD_SDIST = """\
 import sys
-sys.path.insert(0, 'tools')
+sys.path[:0] = ['tools', '.']
 import reproducible
 reproducible.build_sdist(sys.argv[1])
 """
@@ -78,7 +85,9 @@ def commit(folder):
 def archive(folder):
     """Unpack an archive of the repository, committed or not."""
     tree = folder / 'isolate-aggregates'
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copytree(
+        ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT)
+    )
     return tree
 
 
@@ -102,32 +111,39 @@ def archive_committed_to_another_repository(folder):
     return tree
 
 
-def build_sdist(tree, **variables):
-    out = tree.parent / 'dist'
-    execute(sys.executable, '-c', BUILD_SDIST, out, cwd=tree, **variables)
+def build_sdist(folder, out, **variables):
+    execute(sys.executable, '-c', BUILD_SDIST, out, cwd=folder, **variables)
     [path] = out.glob('*.tar.gz')
     return path
 
 
-def build_wheel(tree, **variables):
-    out = tree.parent / 'dist'
+def build_wheel(folder, out, **variables):
     execute(
         *(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps'),
         *('--no-build-isolation', '--no-index', '--wheel-dir', out, '.'),
-        cwd=tree,
+        cwd=folder,
         **variables,
     )
     [path] = out.glob('*.whl')
     return path
 
 
-def tree_files(folder):
-    """Return what is in a folder, apart from git's own files."""
-    return {
-        str(path.relative_to(folder))
-        for path in folder.rglob('*')
-        if path.is_file() and path.relative_to(folder).parts[0] != '.git'
-    }
+def files_of(folder):
+    """Return what is in a folder of a distribution, and behind its links.
+
+    Neither git's own files nor other distributions belong to it.
+    """
+    found = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        here = pathlib.Path(place).relative_to(folder)
+        if here == pathlib.Path():
+            folders[:] = [
+                name
+                for name in folders
+                if name != '.git' and name not in DISTRIBUTIONS.values()
+            ]
+        found |= {str(here / name) for name in names}
+    return found
 
 
 def shared_files():
@@ -170,52 +186,55 @@ def shared_files():
 )
 def test_the_installed_program_works(make_tree, variables, by_sdist, tmp_path):
     tree = make_tree(tmp_path)
-    expected = tree_files(tree)
-    if by_sdist:
-        sdist = build_sdist(tree, **variables)
-        unpacked = tmp_path / 'unpacked'
-        unpacked.mkdir()
-        execute('tar', '-xf', sdist, cwd=unpacked)
-        [tree] = unpacked.iterdir()
-        sources = {
-            name
-            for name in tree_files(tree) - GENERATED
-            if not name.startswith('isolate_aggregates.egg-info/')
-        }
-        assert sources == expected - {'.gitignore'}
-    wheel = build_wheel(tree, **variables)
-    # Not the version of the other repository.
-    assert wheel.name.startswith('isolate_aggregates-0.')
-    with zipfile.ZipFile(wheel) as opened:
-        shared = {
+    wheels, shared = [], set()
+    for package, place in DISTRIBUTIONS.items():
+        folder, out = tree / place, tmp_path / 'dist' / package
+        expected = files_of(folder)
+        if by_sdist:
+            sdist = build_sdist(folder, out, **variables)
+            unpacked = tmp_path / 'unpacked' / package
+            unpacked.mkdir(parents=True)
+            execute('tar', '-xf', sdist, cwd=unpacked)
+            [folder] = unpacked.iterdir()
+            sources = {
+                name
+                for name in files_of(folder) - GENERATED
+                if not name.startswith(f'{package}.egg-info/')
+            }
+            assert sources == expected - {'.gitignore'}
+        wheel = build_wheel(folder, out, **variables)
+        wheels.append(wheel)
+        # Not the version of the other repository.
+        assert wheel.name.startswith(f'{package}-0.')
+        with zipfile.ZipFile(wheel) as opened:
+            names = opened.namelist()
+        shared |= {
             name.partition('/share/isolate-aggregates/')[2]
-            for name in opened.namelist()
+            for name in names
             if '/share/isolate-aggregates/' in name
         }
-        package = {
+        assert {
             name
-            for name in opened.namelist()
+            for name in names
             if not name.partition('/')[0].endswith(('.data', '.dist-info'))
-        }
-    assert package == {
-        name for name in expected if name.startswith('isolate_aggregates/')
-    }
+        } == {name for name in expected if name.startswith(f'{package}/')}
     assert shared == shared_files()
 
     site = tmp_path / 'site'
     execute(
         *(sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps'),
-        *('--no-index', '--target', site, wheel),
+        *('--no-index', '--target', site, *wheels),
         cwd=tmp_path,
     )
     installed = {'PYTHONPATH': str(site), 'COLUMNS': '200'}
-    imported = execute(
-        *(sys.executable, '-c'),
-        'import isolate_aggregates; print(isolate_aggregates.__file__)',
-        cwd=tmp_path,
-        **installed,
-    )
-    assert imported.startswith(str(site))
+    for package in DISTRIBUTIONS:
+        imported = execute(
+            *(sys.executable, '-c'),
+            f'import {package}; print({package}.__file__)',
+            cwd=tmp_path,
+            **installed,
+        )
+        assert imported.startswith(str(site))
     program = site / 'bin' / 'isolate-aggregates'
     locks = execute(
         *(program, 'lock', 'list', '--snapshot', EXAMPLE),

@@ -41,7 +41,7 @@ PROGRAM = """\
 '''exec' {own_python} "$0" "$@"
 ' '''
 import sys
-from isolate_aggregates.tools.cli.app import main
+from isolate_aggregates_tools.cli.app import main
 sys.exit(main())
 """
 

@@ -16,7 +16,7 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools.request import Request
 
 KINDS = {'sqlite': None, **database_servers.KINDS}
 

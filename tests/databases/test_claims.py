@@ -25,8 +25,8 @@ from thorough import THOROUGH
 import uninstalling
 
 from isolate_aggregates.nova import claims
-from isolate_aggregates.tools.placement import race_probe
-from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates.upgrade_check import race_probe
+from isolate_aggregates_tools.placement.client import PlacementClient
 
 CLASS = f'CUSTOM_RESERVATION_{str(uuid.uuid4()).upper().replace("-", "_")}'
 SLOTS = 3

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations with Placement over HTTP, on the databases of clouds.
 
-The races and histories are those of ``tests/functional/reservations``, where
-Placement is in the process and serves one request at a time. Here all go on at
+The races and histories are those of the functional tests, where Placement is
+in the process and serves one request at a time. Here all go on at
 the same time, and servers boot with the check of nova-scheduler. That
 Placement alone oversells is in ``test_claims.py``. All of it takes minutes;
 with ``THOROUGH=1`` hours.

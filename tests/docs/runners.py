@@ -56,7 +56,10 @@ AS_A_WHOLE = {
 # What is neither of ours nor of a cloud, by how it begins.
 BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
-    r'.*tools/outputs\.py ': 'tests/functional/test_commands_on_examples.py',
+    r'.*tools/outputs\.py ': (
+        'isolate-aggregates-tools/tests/functional/'
+        'test_commands_on_examples.py'
+    ),
     r'pip install ': 'tests/docs/test_tools.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'sudo apt-get install ': 'tests/docs/test_tools.py',
@@ -67,7 +70,7 @@ BY_OTHERS = {
         'tests/nova_functional/test_room_live.py'
     ),
     r'OS_CLOUD=mycloud python import_from_blazar\.py ': (
-        'tests/blazar/test_import.py'
+        'isolate-aggregates-reservations/tests/blazar/test_import.py'
     ),
     r'git apply .*/upstream/nova/': 'tests/nova/test_upstream_patch.py',
     r'git apply .*/upstream/placement/': 'tests/databases/test_claims.py',

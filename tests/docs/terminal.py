@@ -19,8 +19,8 @@ import sys
 import threading
 from unittest import mock
 
-from isolate_aggregates.tools.cli import periodic
-from isolate_aggregates.tools.metrics import reading
+from isolate_aggregates_tools.cli import periodic
+from isolate_aggregates_tools.metrics import reading
 
 # The path of the interpreter may have spaces, which "#!" does not allow. The
 # first lines are the shell's, and a text in Python.

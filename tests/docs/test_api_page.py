@@ -6,16 +6,30 @@ import re
 
 from pages import SOURCE
 
+from isolate_aggregates import testing
+
 PAGE = SOURCE / 'reference' / 'api.rst'
-PACKAGES = ('aggregates', 'filters', 'request', 'testing')
+PACKAGES = (
+    'isolate_aggregates.aggregates',
+    'isolate_aggregates.filters',
+    'isolate_aggregates.request',
+    'isolate_aggregates.testing',
+    'isolate_aggregates_tools.testing',
+)
 
 
 def exported():
     """Return the names that the public packages export, with the package."""
     results = set()
     for name in PACKAGES:
-        package = importlib.import_module(f'isolate_aggregates.{name}')
-        results |= {f'{package.__name__}.{each}' for each in package.__all__}
+        package = importlib.import_module(name)
+        results |= {
+            f'{package.__name__}.{each}'
+            for each in package.__all__
+            # What is the plugin's is described there.
+            if package is testing
+            or getattr(package, each) is not getattr(testing, each, None)
+        }
     return results
 
 

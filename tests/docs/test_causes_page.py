@@ -6,9 +6,10 @@ import re
 
 from pages import ROOT, SOURCE
 
-PACKAGE = ROOT / 'isolate_aggregates'
-REQUIREMENTS = PACKAGE / 'tools/explain/requirements.py'
-ANSWERS = PACKAGE / 'tools/answers'
+PLUGIN = ROOT / 'isolate_aggregates'
+TOOLS = ROOT / 'isolate-aggregates-tools/isolate_aggregates_tools'
+REQUIREMENTS = TOOLS / 'explain/requirements.py'
+ANSWERS = TOOLS / 'answers'
 FILTER_KINDS, REQUEST_KINDS = (
     re.findall(r'^   \* - ``([a-z-]+)``$', section, re.MULTILINE)
     for section in (SOURCE / 'reference/causes.rst')
@@ -26,7 +27,7 @@ def calls(path, *names):
 
 def kinds_of_causes():
     """Yield the kind of each cause that the package creates."""
-    for path in PACKAGE.rglob('*.py'):
+    for path in (*PLUGIN.rglob('*.py'), *TOOLS.rglob('*.py')):
         # A filter may have a function that refuses for a cause.
         for call in calls(path, 'Cause', '_refuse'):
             kind = call.args[0]

@@ -13,10 +13,10 @@ import yaml
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import errors
-from isolate_aggregates.tools import errors as tools_errors
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cloud.file import cloud_file
+from isolate_aggregates import options as tools_options
+from isolate_aggregates_reservations import errors
+from isolate_aggregates_tools import errors as tools_errors
+from isolate_aggregates_tools.cloud.file import cloud_file
 
 NOTES = sorted((ROOT / 'releasenotes' / 'notes').glob('*'))
 SAMPLE = 'etc/isolate-aggregates/isolate-aggregates.conf.sample'
@@ -29,10 +29,12 @@ def names(page):
 
 
 def entry_points(group):
-    """Return the names of this package's entry points of a group."""
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / 'setup.cfg')
-    lines = parser['entry_points'][group].strip().splitlines()
+    """Return the names of our entry points of a group."""
+    lines = []
+    for folder in (ROOT, *sorted(ROOT.glob('isolate-aggregates-*'))):
+        parser = configparser.ConfigParser()
+        parser.read(folder / 'setup.cfg')
+        lines += parser['entry_points'].get(group, '').strip().splitlines()
     return [line.partition('=')[0].strip() for line in lines]
 
 
@@ -71,9 +73,11 @@ def schema_keys(schema):
 
 def test_each_key_of_a_cloud_file_is_described():
     schema = yaml.safe_load(
-        (ROOT / 'isolate_aggregates/tools/cloud/file/schema.yaml').read_text(
-            'utf-8'
-        )
+        (
+            ROOT
+            / 'isolate-aggregates-tools/isolate_aggregates_tools'
+            / 'cloud/file/schema.yaml'
+        ).read_text('utf-8')
     )
     keys = schema_keys(schema)
     assert {'version', 'step_size', 'children', 'extra_specs'} <= keys
@@ -133,7 +137,7 @@ def test_each_program_is_shown(name):
 
 
 def test_each_check_of_the_scheduler_is_described():
-    from isolate_aggregates.tools.upgrade_check.checks import Checks
+    from isolate_aggregates.upgrade_check.checks import Checks
 
     checks = [name for name, _ in Checks._upgrade_checks]
     assert set(checks) <= names(SOURCE / 'cli' / 'status.rst')
@@ -213,13 +217,7 @@ def test_the_sample_configuration_has_no_removed_option():
 
 def test_the_configuration_page_is_made_from_the_options():
     page = (SOURCE / 'configuration' / 'index.rst').read_text('utf-8')
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / 'setup.cfg')
-    [namespace] = [
-        line.partition(' = ')[0]
-        for line in parser['entry_points']['oslo.config.opts'].split('\n')
-        if line
-    ]
+    [namespace] = entry_points('oslo.config.opts')
     assert f'.. show-options::\n\n   {namespace}\n' in page
 
 
@@ -271,7 +269,7 @@ def test_the_spec_passes_the_line_check_of_nova_specs():
 def test_each_program_has_a_manual_page():
     manuals = runpy.run_path(str(SOURCE / 'conf.py'))['man_pages']
     names = [name for _, name, *_ in manuals]
-    assert names == entry_points('console_scripts')
+    assert sorted(names) == sorted(entry_points('console_scripts'))
     for page, *_ in manuals:
         assert (SOURCE / page).with_suffix('.rst').exists()
 
@@ -279,6 +277,10 @@ def test_each_program_has_a_manual_page():
 def test_files_named_on_the_page_of_specs_exist():
     page = (SOURCE / 'reference' / 'specs.rst').read_text('utf-8')
     named = re.findall(r'``([\w/]+(?:\.py|/))``', page)
-    package = ROOT / 'isolate_aggregates'
+    folders = [ROOT, *ROOT.glob('isolate-aggregates-*')]
     assert len(named) >= 6
-    assert [one for one in named if not (package / one).exists()] == []
+    assert [
+        one
+        for one in named
+        if not any((folder / one).exists() for folder in folders)
+    ] == []

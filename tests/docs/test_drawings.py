@@ -67,19 +67,19 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
         for label in root.iter(f'{SVG}text')
         for word in label.text.split()
     }
-    package = pages.ROOT / 'isolate_aggregates'
+    tools = pages.ROOT / 'isolate-aggregates-tools/isolate_aggregates_tools'
     parts = [
         path.stem
-        for folder in (package, package / 'tools')
+        for folder in (pages.ROOT / 'isolate_aggregates', tools)
         for path in folder.glob('[a-z]*')
         if path.suffix == '.py' or (path / '__init__.py').exists()
     ]
     assert len(parts) > 20
     helpers = {
-        'testing', 'api_client', 'comparison', 'documents', 'domains',
-        'errors', 'files', 'filter_keys', 'filter_sets', 'identity',
+        'testing', 'api_client', 'comparison', 'derived', 'documents',
+        'domains', 'errors', 'files', 'filter_keys', 'filter_sets', 'identity',
         'locking_traits', 'marks', 'options', 'placement_rows', 'ranges',
-        'reservation_review', 'server_images', 'shell', 'tags', 'taken',
-        'trait_requirements', 'wording',
+        'reservation_review', 'server_images', 'shell', 'suggestions', 'taken',
+        'upgrade_check', 'wording',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()

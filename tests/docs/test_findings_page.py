@@ -12,7 +12,7 @@ _PAGE = ROOT / 'doc/source/admin/findings.rst'
 
 def kinds_in_code():
     """Yield the kinds that the rules of the audit give to findings."""
-    tools = ROOT / 'isolate_aggregates/tools'
+    tools = ROOT / 'isolate-aggregates-tools/isolate_aggregates_tools'
     for path in (
         *(tools / 'audit').glob('*.py'),
         *(tools / 'advice/spelling').glob('*.py'),

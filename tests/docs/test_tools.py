@@ -15,7 +15,7 @@ import pytest
 import runners
 import terminal
 
-from isolate_aggregates.tools.cli import app
+from isolate_aggregates_tools.cli import app
 
 UNITS = pages.ROOT / 'etc' / 'systemd'
 COMPLETION = '/etc/bash_completion.d/'
@@ -100,7 +100,7 @@ EDITABLE = '{{"dir_info": {{"editable": true}}, "url": "file://{clone}"}}'
         'a released package': (None, False),
     },
 )
-@pytest.mark.parametrize('target', ['unit', 'test', 'demo', 'lint', 'docs'])
+@pytest.mark.parametrize('target', ['test', 'demo', 'lint', 'docs'])
 def test_make_replaces_an_installation_of_another_clone(
     target, origin, is_kept, tmp_path
 ):
@@ -110,8 +110,12 @@ def test_make_replaces_an_installation_of_another_clone(
     if origin:
         text = origin.format(clone=pages.ROOT)
         (information / 'direct_url.json').write_text(text)
-    for stamp in ('.demo', '.unit', '.all'):
+    for stamp in ('.demo', '.all'):
         (tmp_path / stamp).touch()
+    for name in ('plugin', 'tools', 'reservations'):
+        alone = tmp_path.with_name(f'{tmp_path.name}-{name}')
+        alone.mkdir()
+        (alone / '.all').touch()
     would = subprocess.run(
         ['make', '--dry-run', f'VENV={tmp_path}', target],
         cwd=pages.ROOT,
@@ -124,16 +128,18 @@ def test_make_replaces_an_installation_of_another_clone(
 
 @pytest.mark.parametrize('words', shown('pip install '), ids=' '.join)
 def test_pip_installs_this_package_with_existing_extras(words):
-    # By its name, or as a clone, which has a path and perhaps extras.
-    [what] = [
-        re.sub(r'^[./]+(isolate-aggregates)?', 'isolate-aggregates', word)
+    # By their names, or as folders of a clone.
+    wanted = [
+        requirements.Requirement(
+            re.sub(r'^[./]+(.*/)?', '', word) or 'isolate-aggregates'
+        )
         for word in words[2:]
         if re.match(r'[./]+|isolate-aggregates', word)
     ]
-    requirement = requirements.Requirement(what)
-    assert requirement.name == 'isolate-aggregates'
-    names = metadata.metadata('isolate-aggregates').get_all('Provides-Extra')
-    assert requirement.extras <= set(names)
+    assert wanted
+    for requirement in wanted:
+        names = metadata.metadata(requirement.name).get_all('Provides-Extra')
+        assert requirement.extras <= set(names)
 
 
 def test_packages_of_a_cloud_are_those_of_bindep():

@@ -9,7 +9,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.cloud.live.glance import GlanceClient
+from isolate_aggregates_tools.cloud.live.glance import GlanceClient
 
 TRAIT = 'CUSTOM_IMAGE_WINDOWS'
 KEY = f'trait:{TRAIT}'

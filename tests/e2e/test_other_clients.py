@@ -16,10 +16,10 @@ from control_plane.settings import REGION
 import pytest
 from test_printed_commands import Shell
 
-from isolate_aggregates.tools import shell
-from isolate_aggregates.tools.advice import commands
-from isolate_aggregates.tools.placement.provider import Provider
-from isolate_aggregates.tools.shell import Kind
+from isolate_aggregates_tools import shell
+from isolate_aggregates_tools.advice import commands
+from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.shell import Kind
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = pathlib.Path(

@@ -9,8 +9,23 @@ import os
 
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
 
+from cloud_fixtures import *  # noqa: F403
 from nova import monkey_patch
 
 if metadata.version('nova').startswith('32.'):
     # It would only have native threads if nothing had used oslo.service.
     monkey_patch.patch = lambda: None
+
+from nova.db.api import api as api_db
+from oslo_db.sqlalchemy import enginefacade
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_database():
+    """Let each test configure Nova's API database as if nobody had before."""
+    restore = api_db.context_manager.patch_factory(
+        enginefacade.transaction_context()
+    )
+    yield
+    restore()

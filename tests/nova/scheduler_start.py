@@ -79,7 +79,7 @@ def main(path):
     validators.load_validators()
     of_nova_api = loaded() - modules
     from isolate_aggregates.nova import registration
-    from isolate_aggregates.tools.upgrade_check.checks import Checks
+    from isolate_aggregates.upgrade_check.checks import Checks
 
     checks = Checks(CONF)
     options = Options()

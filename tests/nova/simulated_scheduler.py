@@ -21,8 +21,8 @@ from server_requests import CELL
 import uninstalling
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.nova import host_filter
-from isolate_aggregates.tools import options as tools_options
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from isolate_aggregates.request import (
     Flavor,
     Image,
 )
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools.request import Request
 
 UUID = '00000000-0000-0000-0000-00000000000'
 A, B, C, D, E = (Aggregate(f'{UUID}{name}', name) for name in 'abcde')

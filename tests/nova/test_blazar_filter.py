@@ -18,7 +18,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools.request import Request
 
 PROJECTS = ['p1', 'p2']
 NAMES = ['freepool', 'spot', 'r1', 'r2', 'r3']

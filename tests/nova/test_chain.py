@@ -32,13 +32,13 @@ import test_query
 from thorough import examples
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
+from isolate_aggregates import exception, options
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.tools import errors, options
-from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.request import (
+from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.request import (
     Request,
     RequestedNetwork,
     ResourceGroup,

@@ -20,7 +20,7 @@ import uninstalling
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import claims, registration
-from isolate_aggregates.tools import embedded
+from isolate_aggregates_tools import embedded
 
 SLOT = 'CUSTOM_RESERVATION_A'
 VERSION = '1.36'

@@ -18,9 +18,9 @@ from nova.scheduler.filters import (
 )
 import pytest
 
-from isolate_aggregates import testing
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.nova.host_filter import IsolatedAggregatesFilter
+from isolate_aggregates_tools import testing
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / 'doc/source/admin/compared.rst').read_text('utf-8')

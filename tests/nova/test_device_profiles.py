@@ -5,7 +5,7 @@ from nova import objects
 from nova.accelerator import cyborg as nova_cyborg
 import pytest
 
-from isolate_aggregates.tools.cloud.live import cyborg
+from isolate_aggregates_tools.cloud.live import cyborg
 
 objects.register_all()
 

@@ -12,7 +12,7 @@ import pages
 import pytest
 from starting import starts
 
-from isolate_aggregates.tools.cli import app
+from isolate_aggregates_tools.cli import app
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -152,7 +152,8 @@ def test_our_plugin_replaces_blazars_plugin(stack, tmp_path):
 
 def test_the_package_is_installed_with_the_clients_commands(stack):
     assert stack('stack pre-install', 'stack install').stdout == (
-        f'setup_develop {ROOT} osc\n'
+        f'setup_develop {ROOT}\n'
+        f'setup_develop {ROOT}/isolate-aggregates-tools osc\n'
     )
 
 

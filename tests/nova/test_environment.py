@@ -3,7 +3,7 @@
 
 import test_misspellings
 
-from isolate_aggregates.tools.upgrade_check.environment import (
+from isolate_aggregates.upgrade_check.environment import (
     damaging_variables,
 )
 

@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.nova import placement, registration
-from isolate_aggregates.tools import options as tools_options
 
 
 class Ran:

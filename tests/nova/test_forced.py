@@ -15,7 +15,7 @@ from isolate_aggregates.filters.constraints import Destination, Forbid, Require
 from isolate_aggregates.nova import recheck
 from isolate_aggregates.query_limit import Replacement
 from isolate_aggregates.rest import deadline
-from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.client import PlacementClient
 
 A, B, C = (Aggregate(f'aggregate-{x}', x) for x in 'abc')
 # What a query of no more than two aggregates forbids.

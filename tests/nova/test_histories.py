@@ -9,7 +9,7 @@ nova-scheduler and the simulator. The hosts for a request must be a subset of
 those of the plain path at that time, or the request must be refused.
 
 ``RANDOM_CASES`` is the minimum number of requests.
-``tests/unit/test_every_small_cloud.py`` explains the rule.
+``test_every_small_cloud.py`` explains the rule.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from server_requests import OPERATIONS, TAGS, TRAITS, demands
 from simulated_placement import Clock, SimulatedPlacement
 from simulated_scheduler import Node, Scheduler, isolating
 
-from isolate_aggregates import exception, query_limit, testing
+from isolate_aggregates import exception, query_limit
 from isolate_aggregates.aggregates import (
     Aggregate,
     AggregateIndex,
@@ -51,6 +51,7 @@ from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
+from isolate_aggregates_tools import testing
 
 CASES = int(os.environ.get('RANDOM_CASES', '2000'))
 STEPS = 40

@@ -19,12 +19,12 @@ import test_chain
 import test_query
 from thorough import examples
 
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.mirrored import chain, nova_image
-from isolate_aggregates.tools.request import Request, constraints
+from isolate_aggregates_tools.mirrored import chain, nova_image
+from isolate_aggregates_tools.request import Request, constraints
 
 nova_conf = test_chain.nova_conf
 

@@ -24,7 +24,7 @@ from thorough import examples
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools.request import Request
 
 TRAITS = ['CUSTOM_A', 'CUSTOM_B', 'HW_GPU', 'custom_a', 'CUSTOM_A_B', 'Ä', '%']
 
@@ -49,6 +49,11 @@ values = st.sampled_from(
 )
 clouds = st.lists(st.dictionaries(keys, values, max_size=4), max_size=12)
 asked = st.sets(st.sampled_from(TRAITS))
+
+
+@pytest.fixture(autouse=True)
+def _own_database():
+    """All tests of this module share one."""
 
 
 @pytest.fixture(scope='module')

@@ -27,7 +27,7 @@ from isolate_aggregates.filters.required_metadata import (
     required_metadata,
 )
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools.request import Request
 
 THEIRS = aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter()
 OURS = Pipeline({'ours': AggregateInstanceExtraSpecs()})

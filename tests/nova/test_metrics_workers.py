@@ -18,10 +18,10 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.metrics import scheduler
-from isolate_aggregates.tools.request import Request
-from isolate_aggregates.tools.request.constraints import RequireRootTrait
+from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.metrics import scheduler
+from isolate_aggregates_tools.request import Request
+from isolate_aggregates_tools.request.constraints import RequireRootTrait
 
 PREFIX = 'isolate_aggregates_scheduler'
 FILTERS = ('isolate_aggregates', 'isolate_tenants')

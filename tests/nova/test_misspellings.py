@@ -8,9 +8,9 @@ from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 import pytest
 
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.upgrade_check.checks import Checks
-from isolate_aggregates.tools.upgrade_check.unknown import unknown_names
+from isolate_aggregates import options as tools_options
+from isolate_aggregates.upgrade_check.checks import Checks
+from isolate_aggregates.upgrade_check.unknown import unknown_names
 
 # Every value that has a name or a limited range.
 VALUES = [

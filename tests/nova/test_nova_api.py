@@ -30,16 +30,16 @@ import pytest
 
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.mirrored import (
+from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.mirrored import (
     acceptance,
     mirror,
     nova_api,
     nova_image,
     traits,
 )
-from isolate_aggregates.tools.mirrored.nova_api import image as image_rules
-from isolate_aggregates.tools.request import Request, resources
+from isolate_aggregates_tools.mirrored.nova_api import image as image_rules
+from isolate_aggregates_tools.request import Request, resources
 
 RELEASE = int(metadata.version('nova').partition('.')[0])
 FLAVORS = int(os.environ.get('RANDOM_FLAVORS', '6000'))
@@ -279,6 +279,12 @@ def refusal_of_nova(request):
     return None
 
 
+SETTINGS = {
+    ('DEFAULT', 'default_availability_zone'): 'nova',
+    ('DEFAULT', 'internal_service_availability_zone'): 'internal',
+}
+
+
 def our_refusal(request):
     """Return why a command refuses a request; None if it does not."""
     index = AggregateIndex([])
@@ -286,7 +292,7 @@ def our_refusal(request):
         for each in (*acceptance.MIRRORS, *traits.MIRRORS):
             if each.name in ('image_type_support', 'image_metadata'):
                 continue
-            list(mirror.MirroringFilter(each, {})(request, index))
+            list(mirror.MirroringFilter(each, SETTINGS)(request, index))
         resources.resource_request(request)
     except errors.InvalidRequest as exc:
         return str(exc)

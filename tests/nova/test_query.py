@@ -14,9 +14,9 @@ import pytest
 from thorough import examples
 
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import errors
-from isolate_aggregates.tools.placement.group import ResourceRequest
-from isolate_aggregates.tools.request import Request, resources
+from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.placement.group import ResourceRequest
+from isolate_aggregates_tools.request import Request, resources
 
 pytestmark = pytest.mark.skipif(
     int(metadata.version('nova').partition('.')[0]) < 34,

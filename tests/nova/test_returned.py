@@ -17,8 +17,8 @@ from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
 from isolate_aggregates.rest import deadline
-from isolate_aggregates.tools.placement.client import PlacementClient
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
 
 def uuid(number):

@@ -38,7 +38,7 @@ from isolate_aggregates.query_limit import (
     forbidden_length,
     required_length,
 )
-from isolate_aggregates.tools.request.constraints import (
+from isolate_aggregates_tools.request.constraints import (
     ForbidRootTrait,
     InTree,
 )

@@ -58,8 +58,8 @@ from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
-from isolate_aggregates.tools.request import asking
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.request import asking
 
 CLOUDS = int(os.environ.get('RANDOM_CLOUDS', '400'))
 SEED = int(os.environ.get('RANDOM_SEED', '27'))

@@ -22,10 +22,10 @@ import sqlalchemy
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.nova import registration
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.upgrade_check.checks import Checks
+from isolate_aggregates.upgrade_check.checks import Checks
 
 PLUGIN = [
     'nova.scheduler.filters.all_filters',
@@ -428,7 +428,7 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     command = [
         sys.executable,
         '-m',
-        'isolate_aggregates.tools.upgrade_check.status',
+        'isolate_aggregates.upgrade_check.status',
     ]
     result = subprocess.run(
         [*command, '--config-file', nova_conf, 'upgrade', 'check'],
@@ -453,7 +453,7 @@ def test_a_nova_conf_that_cannot_be_read_is_reported(tmp_path):
             *(
                 sys.executable,
                 '-m',
-                'isolate_aggregates.tools.upgrade_check.status',
+                'isolate_aggregates.upgrade_check.status',
             ),
             *('--config-file', missing, 'upgrade', 'check'),
         ],
@@ -473,7 +473,7 @@ def check_in(home, *arguments):
             *(
                 sys.executable,
                 '-m',
-                'isolate_aggregates.tools.upgrade_check.status',
+                'isolate_aggregates.upgrade_check.status',
             ),
             *arguments,
             *('upgrade', 'check'),

@@ -17,8 +17,8 @@ from isolate_aggregates.filters import Refuse, RequestFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter, images, placement
 from isolate_aggregates.rest.deadline import Deadline
-from isolate_aggregates.tools.placement.client import PlacementClient
-from isolate_aggregates.tools.placement.limit_probe import measure
+from isolate_aggregates.upgrade_check.limit_probe import measure
+from isolate_aggregates_tools.placement.client import PlacementClient
 
 objects.register_all()
 

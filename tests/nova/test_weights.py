@@ -9,14 +9,14 @@ from nova.scheduler.weights import ram
 from oslo_config import cfg
 import pytest
 
-from isolate_aggregates.testing import (
+from isolate_aggregates import options as tools_options
+from isolate_aggregates_tools.audit import AuditedCloud
+from isolate_aggregates_tools.audit.weights import multipliers
+from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,
     make_snapshot,
 )
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.audit.weights import multipliers
 
 objects.register_all()
 

@@ -9,7 +9,7 @@ from oslo_upgradecheck.upgradecheck import Code
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.upgrade_check.checks import Checks
+from isolate_aggregates.upgrade_check.checks import Checks
 
 FILES = sorted(pathlib.Path(__file__).with_name('whole_files').glob('*.conf'))
 

@@ -16,12 +16,12 @@ from placement import deploy
 import uninstalling
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.nova import runner
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools import embedded
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cloud.live.live_cloud import LiveCloud
+from isolate_aggregates_tools import embedded
+from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 
 CONF = nova.conf.CONF
 

@@ -14,7 +14,7 @@ from base import ISOLATE, LiveTest
 from glance_api import URL as GLANCE
 from glance_api import GlanceApi
 
-from isolate_aggregates.tools.cli import app
+from isolate_aggregates_tools.cli import app
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CommandTest(LiveTest):
         glance.interceptor.__enter__()
         self.addCleanup(glance.interceptor.__exit__, None, None, None)
         self.stub_out(
-            'isolate_aggregates.tools.cli.app.IsolateAggregatesApp.connect',
+            'isolate_aggregates_tools.cli.app.IsolateAggregatesApp.connect',
             lambda _: self.connection(),
         )
         folder = tempfile.TemporaryDirectory()

@@ -25,16 +25,16 @@ import runners
 import terminal
 import yaml
 
-from isolate_aggregates.tools.cli import app
-from isolate_aggregates.tools.upgrade_check import status
-from isolate_aggregates.tools.upgrade_check.checks import Checks
+from isolate_aggregates.upgrade_check import status
+from isolate_aggregates.upgrade_check.checks import Checks
+from isolate_aggregates_tools.cli import app
 
 # The original, before a test replaces it.
 CONNECT = app.IsolateAggregatesApp.connect
 
 
 _PROGRAM = (
-    'import sys; from isolate_aggregates.tools.cli import app; '
+    'import sys; from isolate_aggregates_tools.cli import app; '
     'sys.exit(app.main())'
 )
 
@@ -78,12 +78,12 @@ class PageTest(CommandTest):
             api.interceptor.__enter__()
             self.addCleanup(api.interceptor.__exit__, None, None, None)
         self.stub_out(
-            'isolate_aggregates.tools.cli.app.IsolateAggregatesApp.connect',
+            'isolate_aggregates_tools.cli.app.IsolateAggregatesApp.connect',
             CONNECT,
         )
         # Whoever needs the usual one may have it.
         self.stub_out(
-            'isolate_aggregates.tools.commands.exporter._LISTEN', '127.0.0.1:0'
+            'isolate_aggregates_tools.commands.exporter._LISTEN', '127.0.0.1:0'
         )
         clouds = self.config.with_name('clouds.yaml')
         clouds.write_text(yaml.safe_dump({'clouds': {'mycloud': self.cloud}}))

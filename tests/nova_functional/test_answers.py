@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a real nova-scheduler does with the answers of Placement.
 
-``tests/functional/test_after_placement.py`` has the answers of all commands.
+``test_after_placement.py`` has the answers of all commands.
 """
 
 from base import ISOLATE, host_of

@@ -11,9 +11,9 @@ from keystoneauth1 import session
 import pytest
 from thorough import THOROUGH
 
-from isolate_aggregates.tools import candidates
-from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools import candidates
+from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.request import Request
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'

@@ -10,9 +10,9 @@ from day_two import CommandTest
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools.cloud.file import cloud_file
-from isolate_aggregates.tools.documents import content
-from isolate_aggregates.tools.effect import effect, shown
+from isolate_aggregates_tools.cloud.file import cloud_file
+from isolate_aggregates_tools.documents import content
+from isolate_aggregates_tools.effect import effect, shown
 
 # How many clouds are made up, and from which number on.
 CLOUDS = int(os.environ.get('EFFECT_CLOUDS', '1'))

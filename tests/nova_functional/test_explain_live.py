@@ -6,9 +6,9 @@ from day_two import CommandTest
 from nova.scheduler.client import report
 
 from isolate_aggregates.decision import decide
-from isolate_aggregates.tools import explain
-from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.request import Request, resources
+from isolate_aggregates_tools import explain
+from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.request import Request, resources
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 

@@ -13,7 +13,7 @@ from day_two import CommandTest
 from fake_nova import FakeNova
 import pytest
 
-from isolate_aggregates.tools.compute.client import NovaClient
+from isolate_aggregates_tools.compute.client import NovaClient
 
 NEWEST = '2.96'
 # What each of them chooses.

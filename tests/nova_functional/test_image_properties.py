@@ -11,8 +11,8 @@ from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.nova import registration
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.cloud.live import glance
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates_tools.cloud.live import glance
+from isolate_aggregates_tools.request import Request
 
 # Nova stores some unchanged, converts some, renames some and drops others.
 VALUES = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staged incidents on a real Nova: what ``explain`` prints mends each.
 
-``tests/functional/test_incidents.py`` has these and others in cloud files.
-Here a server fails to boot, the first suggestion is pasted into a terminal,
-and the same server boots.
+``test_incidents.py`` has these and others in cloud files. Here a server fails
+to boot, the first suggestion is pasted into a terminal, and the same server
+boots.
 """
 
 import dataclasses

@@ -14,8 +14,8 @@ import pytest
 from test_lives import LifeTest
 
 from isolate_aggregates.nova import manage
-from isolate_aggregates.tools.ledger import reading
-from isolate_aggregates.tools.ledger.writer import LedgerWriter
+from isolate_aggregates_tools.ledger import reading
+from isolate_aggregates_tools.ledger.writer import LedgerWriter
 
 # How many clouds are made up, and from which number on.
 CLOUDS = int(os.environ.get('LEDGER_CLOUDS', '1'))
@@ -109,7 +109,7 @@ class LedgerTest(CommandTest):
         timeutils.set_time_override(self.clock)
         self.addCleanup(timeutils.clear_time_override)
         self.stub_out(
-            'isolate_aggregates.tools.ledger.times.now', self.seconds_now
+            'isolate_aggregates_tools.ledger.times.now', self.seconds_now
         )
 
         self.file = self.config.with_name('ledger.jsonl')

@@ -4,7 +4,7 @@
 from base import host_of
 from page_cloud import PageTest
 
-from isolate_aggregates.tools.ledger import chain
+from isolate_aggregates_tools.ledger import chain
 
 LOCK = 'trait:CUSTOM_LICENSED_WINDOWS'
 

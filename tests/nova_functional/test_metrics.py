@@ -8,7 +8,7 @@ from prometheus_client import parser, values
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import worker_metrics
-from isolate_aggregates.tools.metrics import scheduler
+from isolate_aggregates_tools.metrics import scheduler
 
 PREFIX = 'isolate_aggregates_scheduler'
 VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'

@@ -16,10 +16,10 @@ from nova.db.main import api as main_db
 from nova.network import model
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.compute.client import NovaClient
-from isolate_aggregates.tools.compute.servers import Port
-from isolate_aggregates.tools.mirrored.nova_api import moves
-from isolate_aggregates.tools.mirrored.nova_api.moves import Action
+from isolate_aggregates_tools.compute.client import NovaClient
+from isolate_aggregates_tools.compute.servers import Port
+from isolate_aggregates_tools.mirrored.nova_api import moves
+from isolate_aggregates_tools.mirrored.nova_api.moves import Action
 
 # Its tests can be run on an older one, see test_older_releases.py.
 RELEASE = int(metadata.version('nova').partition('.')[0])

@@ -15,13 +15,13 @@ from day_two import CommandTest
 import pytest
 
 from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
-from isolate_aggregates.testing import make_compute_node, make_snapshot
-from isolate_aggregates.tools.compute.client import NovaClient
-from isolate_aggregates.tools.compute.servers import Servers
-from isolate_aggregates.tools.rehearse.exchange import Request
-from isolate_aggregates.tools.rehearse.nova import Nova
-from isolate_aggregates.tools.rehearse.placement import HeldPlacement
-from isolate_aggregates.tools.rehearse.world import World
+from isolate_aggregates_tools.compute.client import NovaClient
+from isolate_aggregates_tools.compute.servers import Servers
+from isolate_aggregates_tools.rehearse.exchange import Request
+from isolate_aggregates_tools.rehearse.nova import Nova
+from isolate_aggregates_tools.rehearse.placement import HeldPlacement
+from isolate_aggregates_tools.rehearse.world import World
+from isolate_aggregates_tools.testing import make_compute_node, make_snapshot
 
 # How many requests are made, and with which random ones.
 REQUESTS = int(os.environ.get('RANDOM_REQUESTS', '150'))

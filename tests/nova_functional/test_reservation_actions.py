@@ -9,8 +9,8 @@ from base import host_of
 import pytest
 from reservation_cloud import TAKEN, ReservationTest
 
-from isolate_aggregates.reservations.commands import times
-from isolate_aggregates.reservations.problems import LATE
+from isolate_aggregates_reservations.commands import times
+from isolate_aggregates_reservations.problems import LATE
 
 
 class MoveTest(ReservationTest):

@@ -7,7 +7,7 @@ import shlex
 from base import host_of
 from reservation_cloud import OWNER, ReservationTest
 
-from isolate_aggregates import reservations
+from isolate_aggregates_reservations import api as reservations
 
 HOUR = datetime.timedelta(hours=1)
 GPU = 'trait:CUSTOM_GPU_POOL'

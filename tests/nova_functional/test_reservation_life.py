@@ -16,9 +16,9 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 import pytest
 
-from isolate_aggregates import reservations
-from isolate_aggregates.reservations import errors, names
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates_reservations import api as reservations
+from isolate_aggregates_reservations import errors, names
 
 NOW = datetime.datetime.now(datetime.UTC)
 HOUR = datetime.timedelta(hours=1)

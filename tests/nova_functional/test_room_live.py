@@ -10,7 +10,7 @@ from day_two import CommandTest
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.compute import migrations
+from isolate_aggregates_tools.compute import migrations
 
 TRAIT = 'CUSTOM_LICENSED'
 # The number of the cloud that is made up.
@@ -26,7 +26,7 @@ class RoomTest(CommandTest):
         super().setUp()
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         self.small = self.named_flavor('small', 1024)
-        self.stub_out('isolate_aggregates.tools.room.carry.PAUSE', 0.1)
+        self.stub_out('isolate_aggregates_tools.room.carry.PAUSE', 0.1)
 
     def named_flavor(self, name, memory, **extra_specs):
         """Make a flavor; return its id."""

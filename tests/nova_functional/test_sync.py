@@ -6,9 +6,9 @@ from base import CONF, ISOLATE, LiveTest
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.operate.sync import apply, plan
-from isolate_aggregates.tools.operate.sync.snapshot import read
-from isolate_aggregates.tools.placement import edits, providers
+from isolate_aggregates_tools.operate.sync import apply, plan
+from isolate_aggregates_tools.operate.sync.snapshot import read
+from isolate_aggregates_tools.placement import edits, providers
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'

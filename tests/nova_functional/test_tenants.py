@@ -6,7 +6,7 @@ from day_two import CommandTest
 from nova.scheduler import utils as scheduler_utils
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.tools import identity
+from isolate_aggregates_tools import identity
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 OWNER, FRIEND, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
@@ -89,7 +89,7 @@ class DomainTest(CommandTest):
         super().setUp()
         self.domains = Domains({OWNER, FRIEND})
         self.stub_out(
-            'isolate_aggregates.tools.cloud.live.live_cloud.KeystoneClient',
+            'isolate_aggregates_tools.cloud.live.live_cloud.KeystoneClient',
             lambda _: self.domains,
         )
         # Nova's own filter reads the same tags, and compares whole values.

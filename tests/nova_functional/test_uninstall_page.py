@@ -4,7 +4,7 @@
 from base import ISOLATE
 from page_cloud import PageTest
 
-from isolate_aggregates.tools.placement import edits, providers
+from isolate_aggregates_tools.placement import edits, providers
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 

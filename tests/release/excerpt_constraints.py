@@ -8,7 +8,7 @@ that Nova or isolate-aggregates require::
         python tests/release/excerpt_constraints.py 'nova<32'
 
 Without Nova it reads the global requirements and prints the names of those
-that requirements.txt names::
+that a requirements.txt of ours names::
 
     python tests/release/excerpt_constraints.py < global-requirements.txt
 """
@@ -19,7 +19,7 @@ import tempfile
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from releasing import ROOT, run, tool
+from releasing import DISTRIBUTIONS, ROOT, run, tool
 
 EXTRAS = 'embedded,metrics,osc,testing'
 
@@ -36,8 +36,13 @@ def main():
     if sys.argv[1:]:
         _constraints(sys.argv[1], sys.stdin.read())
         return
-    ours = (ROOT / 'requirements.txt').read_text().splitlines()
-    names = {_name(line) for line in ours}
+    names = {
+        _name(line.strip())
+        for place in DISTRIBUTIONS.values()
+        for line in (ROOT / place / 'requirements.txt')
+        .read_text()
+        .splitlines()
+    }
     for name in sorted(names & {_name(line) for line in sys.stdin} - {''}):
         print(name)
 
@@ -49,7 +54,9 @@ def _constraints(nova, constraints):
         full.write_text(constraints)
         folder = pathlib.Path(directory, 'wanted.in')
         folder.write_text(
-            f'{nova}\nisolate-aggregates[{EXTRAS}] @ {ROOT.as_uri()}\n'
+            f'{nova}\nisolate-aggregates @ {ROOT.as_uri()}\n'
+            f'isolate-aggregates-tools[{EXTRAS}] @ '
+            f'{(ROOT / "isolate-aggregates-tools").as_uri()}\n'
         )
         compiled = run(
             *(tool('uv'), 'pip', 'compile', '--quiet', '--no-header'),

@@ -8,8 +8,19 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
-# What each extra for users asks for, by name.
-EXTRAS = runpy.run_path(str(ROOT / 'tools' / 'extras.py'))['of_users']()
+_FOUND = runpy.run_path(str(ROOT / 'tools' / 'extras.py'))
+# The folders of the distributions below the root, by name.
+DISTRIBUTIONS = {
+    name: folder.relative_to(ROOT)
+    for name, folder in _FOUND['DISTRIBUTIONS'].items()
+}
+# What each extra for users asks for, by distribution and name.
+EXTRAS = {name: _FOUND['of_users'](name) for name in DISTRIBUTIONS}
+
+
+def package_of(distribution):
+    """Return the name of the package of a distribution."""
+    return distribution.replace('-', '_')
 
 
 def run(*command, expected=(0,), **options):

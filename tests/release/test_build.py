@@ -10,7 +10,16 @@ import tarfile
 import zipfile
 
 import pytest
-from releasing import EXTRAS, ROOT, build, clone, run, tool
+from releasing import (
+    DISTRIBUTIONS,
+    EXTRAS,
+    ROOT,
+    build,
+    clone,
+    package_of,
+    run,
+    tool,
+)
 
 # What setuptools and pbr write into a source distribution; all else is git's.
 GENERATED = {'AUTHORS', 'ChangeLog', 'PKG-INFO'}
@@ -27,6 +36,20 @@ def _committed(checkout, *below):
     return set(run('git', 'ls-files', *below, cwd=checkout).splitlines())
 
 
+def _behind_links(folder, names):
+    """Return files, and in place of links to folders what these have."""
+    return {
+        str(path.relative_to(folder))
+        for name in names
+        for path in (
+            (folder / name).rglob('*')
+            if (folder / name).is_dir()
+            else [folder / name]
+        )
+        if path.is_file()
+    }
+
+
 @pytest.fixture(scope='module')
 def inside_sdist(sdist):
     with tarfile.open(sdist) as archive:
@@ -40,22 +63,24 @@ def inside_wheel(wheel):
         return set(archive.namelist())
 
 
-def test_builds_are_reproducible_across_path_time_and_umask(dist, tmp_path):
+def test_builds_are_reproducible_across_path_time_and_umask(
+    distribution, dist, tmp_path
+):
     before = os.umask(0o077)
     try:
         checkout = clone(tmp_path / 'some' / 'where else')
         for path in checkout.rglob('*.py'):
             os.utime(path, (0, 1_000_000_000))
-        build(checkout, tmp_path / 'dist')
+        build(checkout / DISTRIBUTIONS[distribution], tmp_path / 'dist')
     finally:
         os.umask(before)
     assert _digests(tmp_path / 'dist') == _digests(dist)
 
 
 def test_a_checkout_builds_the_wheel_that_the_source_distribution_builds(
-    checkout, wheel, tmp_path
+    folder, wheel, tmp_path
 ):
-    build(checkout, tmp_path, '--wheel')
+    build(folder, tmp_path, '--wheel')
     assert _digests(tmp_path)[wheel.name] == _digests(wheel.parent)[wheel.name]
 
 
@@ -72,7 +97,7 @@ def test_an_unpacked_source_distribution_builds_it_without_git(
 
 @pytest.mark.parametrize('history', ['none', 'newest commit'])
 def test_without_history_it_builds_the_same_as_the_next_version(
-    history, inside_wheel, tmp_path
+    history, distribution, inside_wheel, tmp_path
 ):
     checkout = tmp_path / 'isolate-aggregates'
     if history == 'none':
@@ -82,7 +107,8 @@ def test_without_history_it_builds_the_same_as_the_next_version(
         run('tar', '-xf', archive, cwd=checkout)
     else:
         run('git', 'clone', '--depth', '1', f'file://{ROOT}', checkout)
-    build(checkout, tmp_path / 'dist', '--wheel')
+    folder = checkout / DISTRIBUTIONS[distribution]
+    build(folder, tmp_path / 'dist', '--wheel')
     [wheel] = (tmp_path / 'dist').iterdir()
     setup = configparser.ConfigParser()
     setup.read(ROOT / 'setup.cfg')
@@ -100,41 +126,45 @@ def test_without_history_it_builds_the_same_as_the_next_version(
 
 
 def test_the_source_distribution_has_the_committed_files(
-    checkout, inside_sdist
+    checkout, distribution, folder, inside_sdist
 ):
     """With tests, examples and release notes, for those who package it."""
     own = {
         name
         for name in inside_sdist - GENERATED
-        if not name.startswith('isolate_aggregates.egg-info/')
+        if not name.startswith(f'{package_of(distribution)}.egg-info/')
     }
-    committed = _committed(checkout)
-    ignored = {name for name in committed if name.endswith('.gitignore')}
-    assert own == committed - ignored
+    committed = _behind_links(folder, _committed(folder))
+    others = tuple(f'{place}/' for place in DISTRIBUTIONS.values())
+    assert own == {
+        name
+        for name in committed
+        if not name.endswith('.gitignore') and not name.startswith(others)
+    }
 
 
 def test_the_wheel_is_the_package_and_the_files_beside_it(
-    checkout, inside_wheel
+    distribution, folder, inside_wheel
 ):
     setup = configparser.ConfigParser()
-    setup.read(checkout / 'setup.cfg')
+    setup.read(folder / 'setup.cfg')
     lines = setup['files']['data_files'].split()
     beside = {
         path
         for line in lines
-        for path in checkout.glob(line.replace('/*', '/**/*'))
+        for path in folder.glob(line.replace('/*', '/**/*'))
         if path.is_file()
     }
     package = {name for name in inside_wheel if 'dist-info' not in name}
     data = {name for name in package if '.data/data/' in name}
-    assert package - data == _committed(checkout, 'isolate_aggregates')
+    assert package - data == _committed(folder, package_of(distribution))
     assert {pathlib.Path(name).name for name in data} == {
         path.name for path in beside
     }
     assert any(name.endswith('/licenses/LICENSE') for name in inside_wheel)
 
 
-def test_files_in_etc_are_installed(checkout, inside_wheel):
+def test_files_in_etc_are_installed(checkout, wheels):
     made = {
         pathlib.Path(name).name
         for folder in (
@@ -148,7 +178,11 @@ def test_files_in_etc_are_installed(checkout, inside_wheel):
         for name in _committed(checkout, folder)
         if not name.endswith('config-generator.conf')
     }
-    assert made <= {pathlib.Path(name).name for name in inside_wheel}
+    installed = set()
+    for wheel in wheels.values():
+        with zipfile.ZipFile(wheel) as archive:
+            installed |= {pathlib.Path(n).name for n in archive.namelist()}
+    assert made <= installed
 
 
 def test_the_metadata_can_be_shown_by_an_index(dist):
@@ -159,11 +193,17 @@ def test_the_wheel_passes_check_wheel_contents(wheel):
     run(tool('check-wheel-contents'), wheel)
 
 
-def test_the_metadata_has_license_summary_and_extras(wheel):
+def test_the_metadata_has_license_summary_and_extras(distribution, wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [n for n in archive.namelist() if n.endswith('/METADATA')]
         metadata = email.message_from_bytes(archive.read(name))
     assert metadata['Requires-Python'] == '>=3.11'
     assert metadata['License'] == 'Apache-2.0'
     assert metadata['Summary']
-    assert set(metadata.get_all('Provides-Extra')) >= EXTRAS.keys()
+    extras = metadata.get_all('Provides-Extra')
+    assert set(extras) >= EXTRAS[distribution].keys()
+
+
+def test_the_plugin_is_small(wheels):
+    """Images of nova-scheduler get all of it."""
+    assert wheels['isolate-aggregates'].stat().st_size < 170_000

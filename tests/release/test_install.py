@@ -7,21 +7,36 @@ import pathlib
 import sys
 
 import pytest
-from releasing import EXTRAS, ROOT, run, tool
+from releasing import DISTRIBUTIONS, EXTRAS, ROOT, run, tool
 
 HERE = pathlib.Path(__file__).parent
 EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 
 # The packages for modules with optional dependencies.
 NEEDS = {
-    'isolate_aggregates.reservations.blazar': 'blazar',
-    'isolate_aggregates.tools.metrics': 'metrics',
+    'isolate_aggregates_reservations.blazar': 'blazar',
+    'isolate_aggregates_tools.metrics': 'metrics',
     'isolate_aggregates.nova': 'nova',
     # pytest itself loads it.
-    'isolate_aggregates.testing.plugin': 'pytest',
+    'isolate_aggregates_tools.testing.plugin': 'pytest',
 }
 
-ALL = ','.join(EXTRAS)
+# Each distribution with each of its extras alone, and with all of them.
+CHOICES = [
+    (name, extras)
+    for name, found in EXTRAS.items()
+    for extras in dict.fromkeys(['', *found, ','.join(found)])
+]
+
+
+def wanted(wheels, chosen, extras):
+    """Return requirements of a distribution and of those that it needs."""
+    names = [*DISTRIBUTIONS]
+    return [
+        f'{name}[{extras if name == chosen else ""}] @ {wheels[name]}'
+        for name in names[: names.index(chosen) + 1]
+    ]
+
 
 # The oldest supported release determines the limit.
 NOVA = {
@@ -76,14 +91,16 @@ def environment(tmp_path):
 
 
 @pytest.mark.parametrize('resolution', ['lowest-direct', 'highest'])
-@pytest.mark.parametrize('extras', ['', *EXTRAS, ALL])
+@pytest.mark.parametrize(('chosen', 'extras'), CHOICES)
 def test_each_extra_works_with_its_oldest_and_newest_versions(
-    extras, resolution, wheel, environment
+    chosen, extras, resolution, wheels, environment
 ):
     environment.install(
-        '--resolution', resolution, f'isolate-aggregates[{extras}] @ {wheel}'
+        '--resolution', resolution, *wanted(wheels, chosen, extras)
     )
     assert environment.broken_modules(*extras.split(',')) == {}
+    if chosen == 'isolate-aggregates':
+        return
     assert 'candidate list' in environment.run('isolate-aggregates', '--help')
     if 'embedded' in extras:
         answer = environment.run(
@@ -105,14 +122,14 @@ def test_each_extra_works_with_its_oldest_and_newest_versions(
 
 
 @pytest.mark.parametrize('release', NOVA)
-def test_the_package_installs_beside_nova_with_upper_constraints(
-    release, wheel, environment
+def test_all_install_beside_nova_with_upper_constraints(
+    release, wheels, environment
 ):
     """Nothing that Nova uses has to be newer than OpenStack tested it with."""
     extras = ['embedded', 'metrics', 'osc', 'progress']
-    wanted = f'isolate-aggregates[{",".join(extras)}] @ {wheel}'
     environment.install(
         *('--constraints', HERE / 'constraints' / f'{release}.txt'),
-        *(NOVA[release], wanted),
+        NOVA[release],
+        *wanted(wheels, 'isolate-aggregates-tools', ','.join(extras)),
     )
     assert environment.broken_modules(*extras, 'nova') == {}

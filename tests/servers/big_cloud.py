@@ -13,8 +13,8 @@ import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.compute.client import ComputeNode
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.compute.client import ComputeNode
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
 AGGREGATES = 1000
 LICENSES = 30

@@ -2,6 +2,7 @@
 """A cloud whose Placement is behind a real web server."""
 
 import big_cloud
+from cloud_fixtures import *  # noqa: F403
 from http_fakes import NOVA
 import pytest
 import requests_mock

@@ -27,7 +27,7 @@ import yaml
 
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates.conf import SCHEDULER_METRICS
-from isolate_aggregates.tools import domains as tools_domains
+from isolate_aggregates_tools import domains as tools_domains
 
 ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / 'etc/prometheus/isolate-aggregates.rules.yml'
@@ -48,7 +48,7 @@ NO_EXPORTER = 'IsolationExporterDown: there is no exporter'
 COUNT = """
 import sys, time
 from isolate_aggregates import exception
-from isolate_aggregates.tools.request.constraints import RequireRootTrait
+from isolate_aggregates_tools.request.constraints import RequireRootTrait
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import worker_metrics
 from isolate_aggregates.conf import SCHEDULER_METRICS

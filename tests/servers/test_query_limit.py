@@ -27,9 +27,9 @@ from web_servers import (
 )
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.placement.client import PlacementClient
-from isolate_aggregates.tools.placement.group import ResourceRequest
-from isolate_aggregates.tools.placement.limit_probe import MOST, measure
+from isolate_aggregates.upgrade_check.limit_probe import MOST, measure
+from isolate_aggregates_tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.group import ResourceRequest
 
 # By name: the server, the proxies before it, what the documentation says
 # about the limit, and what happens to a query that is longer.

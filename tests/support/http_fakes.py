@@ -18,8 +18,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest.client import Service
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.testing import PlacementFixture, make_snapshot
-from isolate_aggregates.tools.placement.client import PlacementClient
 
 AUTH_URL = 'http://keystone.test/v3'
 GLANCE = 'http://glance.test'
@@ -184,13 +182,6 @@ def client(url, timeout=None):
         session.Session(token_endpoint.Token(url, TOKEN), timeout=timeout),
         service_type='placement',
     )
-
-
-def placement_with(http, *providers):
-    """Return a client of a mocked Placement with some providers."""
-    snapshot = make_snapshot([], providers)
-    PlacementFixture(snapshot, url=PLACEMENT, http=http).start()
-    return PlacementClient(client(PLACEMENT))
 
 
 def service(client):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, filter_sets
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.constraints import Destination
@@ -19,9 +19,7 @@ from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request.properties import matches
-from isolate_aggregates.tools import filter_keys, filter_sets
-from isolate_aggregates.tools.filter_keys import ReservationKeys
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.testing import PlainRequest
 
 A = Aggregate('uuid-a', 'a')
 
@@ -98,29 +96,6 @@ def test_locks_that_fail_are_an_error_of_the_filter():
     assert caught.value.name == 'mine'
 
 
-@pytest.mark.parametrize(
-    ('request_filter', 'sources'),
-    [
-        (IsolateAggregates(), {'flavor', 'image'}),
-        (IsolateAggregates(('flavor',)), {'flavor'}),
-        (IsolateTenants(), set()),
-        (BlazarReservation(), {'flavor', 'hint'}),
-        (ReservationPrefix(('r:',), (), ('hint',)), {'flavor', 'hint'}),
-        # What a tenant claims counts only for a prefix that requires.
-        (ReservationPrefix((), ('r:',), ('hint',)), {'flavor'}),
-    ],
-)
-def test_each_filter_has_its_sources_of_keys(request_filter, sources):
-    assert set(filter_keys.sources(request_filter)) == sources
-
-
-def test_filters_have_keys_of_reservations_and_projects():
-    prefix = ReservationPrefix(('r:',), ('f:',), (), 'owner')
-    keys = filter_keys.of_reservations(prefix)
-    assert keys == ReservationKeys(('r:',), ('f:',), 'owner')
-    assert filter_keys.of_projects(IsolateTenants()) == ('filter_tenant_id',)
-
-
 # No filter reads metadata that it does not declare.
 
 PROJECT = '0f3c' * 8
@@ -182,7 +157,7 @@ def concluded(request_filter, request, held):
 def test_a_filter_reads_only_declared_metadata(
     request_filter, held, specs, hint
 ):
-    request = Request(
+    request = PlainRequest(
         Flavor('f', extra_specs=specs),
         project_id=PROJECT,
         scheduler_hints=hint,

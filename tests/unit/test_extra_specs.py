@@ -4,7 +4,7 @@
 import pytest
 
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.tools import trait_requirements
+from isolate_aggregates.request import trait_requirements
 
 
 @pytest.mark.parametrize(

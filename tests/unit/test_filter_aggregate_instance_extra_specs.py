@@ -11,7 +11,7 @@ from isolate_aggregates.filters.aggregate_instance_extra_specs import (
 from isolate_aggregates.filters.constraints import Cause, Refuse, Require
 from isolate_aggregates.filters.required_metadata import HOST_FILTER
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.testing import PlainRequest
 
 SCOPED = 'aggregate_instance_extra_specs:'
 FAST = Aggregate('uuid-fast', 'fast', {'ssd': 'true', 'gpus': '4, 2'})
@@ -22,7 +22,7 @@ INDEX = AggregateIndex([FAST, SLOW, ZONE])
 
 
 def conclusions(extra_specs, index=INDEX):
-    request = Request(Flavor('f', extra_specs=extra_specs))
+    request = PlainRequest(Flavor('f', extra_specs=extra_specs))
     return list(AggregateInstanceExtraSpecs()(request, index))
 
 

@@ -8,7 +8,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.constraints import Refuse, Require
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.testing import PlainRequest
 
 POOL = Aggregate('uuid-pool', 'freepool')
 SPOT = Aggregate('uuid-spot', 'spot')
@@ -34,7 +34,7 @@ INDEX = AggregateIndex([POOL, SPOT, MINE, GRANTED, FOREIGN, OPEN])
 
 
 def conclusions(extra_specs=(), hint=(), index=INDEX, **settings):
-    request = Request(
+    request = PlainRequest(
         Flavor('f', extra_specs=dict(extra_specs)),
         project_id='me',
         scheduler_hints={'reservation': tuple(hint)} if hint else {},

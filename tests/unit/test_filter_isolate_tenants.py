@@ -7,7 +7,7 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.testing import PlainRequest
 
 OPEN = Aggregate('uuid-open', 'open', {'tenant_id': 'a'})
 ONE = Aggregate('uuid-one', 'one', {'filter_tenant_id': 'a'})
@@ -20,7 +20,7 @@ INDEX = AggregateIndex([OPEN, ONE, LIST, KEYS, EMPTY])
 
 
 def conclusions(project):
-    request = Request(Flavor('f'), project_id=project)
+    request = PlainRequest(Flavor('f'), project_id=project)
     return list(IsolateTenants()(request, INDEX))
 
 
@@ -51,21 +51,21 @@ def test_an_aggregate_that_names_projects_is_closed_to_the_others(
     ],
 )
 def test_other_metadata_names_no_projects(metadata):
-    request = Request(Flavor('f'), project_id='x')
+    request = PlainRequest(Flavor('f'), project_id='x')
     index = AggregateIndex([Aggregate('uuid', 'one', metadata)])
     [constraint] = IsolateTenants()(request, index)
     assert constraint.cause.kind == 'other-projects'
 
 
 def test_empty_entries_of_a_list_are_not_projects():
-    request = Request(Flavor('f'), project_id='')
+    request = PlainRequest(Flavor('f'), project_id='')
     sloppy = Aggregate('uuid', 'one', {'filter_tenant_id': 'a, ,b,'})
     [constraint] = IsolateTenants()(request, AggregateIndex([sloppy]))
     assert constraint.aggregates == (sloppy,)
 
 
 def test_without_closed_aggregates_there_is_no_constraint():
-    request = Request(Flavor('f'), project_id='a')
+    request = PlainRequest(Flavor('f'), project_id='a')
     assert list(IsolateTenants()(request, AggregateIndex([ONE, OPEN]))) == []
 
 
@@ -83,7 +83,7 @@ def test_an_unknown_project_is_reported():
     index = AggregateIndex(
         [Aggregate('uuid', 'one', {'filter_tenant_id1': 'a'})]
     )
-    [constraint] = IsolateTenants()(Request(Flavor('f')), index)
+    [constraint] = IsolateTenants()(PlainRequest(Flavor('f')), index)
     assert constraint.reason == (
         'aggregate one: reserved for the projects in filter_tenant_id; the '
         'request has no project'

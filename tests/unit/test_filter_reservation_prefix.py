@@ -12,7 +12,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.request import Request
+from isolate_aggregates.testing import PlainRequest
 
 FREE = Aggregate('uuid-free', 'free', {'reservation:0': 'true'})
 ONE = Aggregate('uuid-one', 'one', {'reservation:1': 'true'})
@@ -32,7 +32,7 @@ RESERVATION = ('reservation:',)
 
 def naming(*keys, image_keys=(), hints=(), project='mine'):
     image = Image('i', properties=dict.fromkeys(image_keys, 'true'))
-    return Request(
+    return PlainRequest(
         Flavor('f', extra_specs=dict.fromkeys(keys, 'true')),
         image if image_keys else None,
         project_id=project,
@@ -222,7 +222,7 @@ def test_nothing_is_forbidden_where_no_aggregate_is_reserved():
 def test_the_class_of_an_instance_reservation_picks_the_host(
     spec, value, is_forbidden
 ):
-    request = Request(Flavor('f', extra_specs={spec: value}))
+    request = PlainRequest(Flavor('f', extra_specs={spec: value}))
     results = conclusions(request, RESERVATION, RESERVATION)
     assert bool(results) == is_forbidden
 
@@ -234,7 +234,7 @@ def test_an_image_cannot_claim_an_instance_reservation():
 
 
 def test_a_flavor_of_an_instance_reservation_still_needs_its_key():
-    request = Request(
+    request = PlainRequest(
         Flavor(
             'f',
             extra_specs={

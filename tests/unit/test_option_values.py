@@ -6,7 +6,7 @@ import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.tools import options as tools_options
+from isolate_aggregates import options as tools_options
 
 OPTIONS = [
     (group, option)

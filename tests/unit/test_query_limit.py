@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from isolate_aggregates import exception
-from isolate_aggregates.tools.placement.limit_probe import (
+from isolate_aggregates.upgrade_check.limit_probe import (
     MOST,
     Limit,
     LimitVerdict,

@@ -25,13 +25,11 @@ from isolate_aggregates.query_limit import (
     required_length,
 )
 from isolate_aggregates.query_limit.required_aggregates import (
-    RequiredSubset,
     needed,
     ways,
 )
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.placement.group import ResourceRequest
-from isolate_aggregates.tools.request import Request, asking
+from isolate_aggregates.testing import PlainRequest
 
 NAMES = 'abcde'
 HOSTS = [
@@ -43,7 +41,7 @@ A, B, C, D = (
     Aggregate(f'00000000-0000-0000-0000-00000000000{name}', name)
     for name in 'abcd'
 )
-REQUEST = Request(Flavor('f', vcpus=1, ram=64, disk=1))
+REQUEST = PlainRequest(Flavor('f', vcpus=1, ram=64, disk=1))
 REST = len('resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 
 choices = st.sets(st.sampled_from(NAMES), min_size=1).map(frozenset)
@@ -84,19 +82,6 @@ def test_needed_requirements_do_not_imply_each_other(some):
         assert admits(host, found, ()) == admits(host, some, ())
 
 
-@given(st.lists(choices, max_size=4))
-def test_the_length_is_that_in_the_query(some):
-    uuids = {name: f'{name * 8}-0000-0000-0000-000000000000' for name in NAMES}
-    required = RequiredSubset(
-        tuple(frozenset(map(uuids.get, choice)) for choice in some)
-    )
-    request = ResourceRequest()
-    request.group().resources['VCPU'] = 1
-    plain = len(request.to_querystring())
-    request.group().aggregates.extend(required.choices)
-    assert len(request.to_querystring()) == plain + required.length
-
-
 def fitting(limit, *constraints, is_checked=True, forced=False):
     shortener = Shortener(
         limit,
@@ -108,10 +93,7 @@ def fitting(limit, *constraints, is_checked=True, forced=False):
         AggregateIndex([A, B, C, D]),
         Pipeline({'mine': FunctionFilter(lambda *_: constraints)}),
     )
-    request = REQUEST if not forced else Request(
-        REQUEST.flavor, host_forced=True
-    )  # fmt: skip
-    return asking.fitted(decision, request, shortener, None)
+    return decision.fit(shortener, lambda: REST, forced)
 
 
 def left(decision):
@@ -126,10 +108,7 @@ BOTH = REST + required_length(3) + required_length(2)
 
 def sent(decision):
     """Return the required aggregates of the query."""
-    return [
-        set(choice)
-        for choice in asking.first(decision, REQUEST).group().aggregates
-    ]
+    return [set(choice) for choice in decision.required]
 
 
 def test_requirements_that_fit_are_kept():
@@ -229,9 +208,7 @@ def test_requirements_are_left_out_to_fit_forbidden_aggregates():
     decision = fitting(REST + forbidden_length(1), FEW, Forbid((B,), 'x'))
     assert decision.forbidden == {B.uuid}
     assert left(decision) == [FEW]
-    assert len(asking.first(decision, REQUEST).to_querystring()) == (
-        REST + forbidden_length(1)
-    )
+    assert decision.required == ()
 
 
 @cases(

@@ -3,7 +3,6 @@
 
 from concurrent import futures
 import threading
-from urllib import parse
 
 from cases import cases
 from hypothesis import given
@@ -17,7 +16,6 @@ from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.query_limit import shortener as algorithm
-from isolate_aggregates.tools.placement import group
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)
@@ -272,15 +270,6 @@ def test_what_is_not_forbidden_is_left_out(forbidden, locks, most):
     assert result.left_out == forbidden - named
     # Of the forbidden aggregates, no room is wasted.
     assert len(result.forbidden) == most or not result.left_out
-
-
-@given(st.sets(st.integers(0, 99).map(uuid)))
-def test_lengths_are_those_of_the_encoded_query(forbidden):
-    request = group.RequestGroup(forbidden_aggregates=forbidden)
-    params = [p for p in request.to_queryparams() if p[0] == 'member_of']
-    # With the & before the parameter.
-    length = len(parse.urlencode(params)) + bool(params)
-    assert query_limit.forbidden_length(len(forbidden)) == length
 
 
 @given(st.integers(0, 10_000))

@@ -3,8 +3,7 @@
 
 import pytest
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.tools import tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 
 NOT_EVERYWHERE = (
     "isolates, but with Nova's own filter only in some databases; the value "

@@ -5,7 +5,6 @@ from cases import cases
 import pytest
 
 from isolate_aggregates import text
-from isolate_aggregates.tools import wording
 
 
 @cases(
@@ -22,9 +21,6 @@ from isolate_aggregates.tools import wording
 )
 def test_every_character_is_made_visible(given, shown):
     assert text.escaped(given) == shown
-    assert wording.all_escaped({given: [given, (1, given)]}) == {
-        shown: [shown, [1, shown]]
-    }
 
 
 @pytest.mark.parametrize(
@@ -43,12 +39,6 @@ def test_every_character_is_made_visible(given, shown):
 )
 def test_names_that_are_no_single_word_are_quoted(name, shown):
     assert text.quoted(name) == shown
-
-
-def test_unabridged_lists_have_all_names():
-    with wording.unabridged():
-        assert text.listed('abcdefg') == 'a, b, c, d, e, f, g'
-    assert text.listed('abcdefg') == 'a, b, c, d, e and 2 more'
 
 
 @cases(

@@ -23,29 +23,29 @@ from collections.abc import Iterator
 import dataclasses
 import pathlib
 import random
-import sys
 
+import from_tests
 from oslo_config import cfg
 from placement.conf import placement as placement_opts
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'tests' / 'support'))
+from_tests.use()
 
 from loaded import LoadedCloud, identity  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
+from isolate_aggregates import options as tools_options  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
 from isolate_aggregates.request import Flavor  # noqa: E402
-from isolate_aggregates.tools import candidates  # noqa: E402
-from isolate_aggregates.tools import options as tools_options  # noqa: E402
-from isolate_aggregates.tools.cloud.snapshot import Snapshot  # noqa: E402
-from isolate_aggregates.tools.embedded import embedded_client  # noqa: E402
-from isolate_aggregates.tools.mirrored import chain  # noqa: E402
-from isolate_aggregates.tools.placement.client import PlacementClient  # noqa: E402
-from isolate_aggregates.tools.placement.provider import Inventory, Provider  # noqa: E402
-from isolate_aggregates.tools.request import Request  # noqa: E402
+from isolate_aggregates_tools import candidates  # noqa: E402
+from isolate_aggregates_tools.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates_tools.embedded import embedded_client  # noqa: E402
+from isolate_aggregates_tools.mirrored import chain  # noqa: E402
+from isolate_aggregates_tools.placement.client import PlacementClient  # noqa: E402
+from isolate_aggregates_tools.placement.provider import Inventory, Provider  # noqa: E402
+from isolate_aggregates_tools.request import Request  # noqa: E402
 
 HOSTS = 1_000
 # How many hosts are wanted, and how many candidates Placement returns.

@@ -55,7 +55,6 @@ import contextlib
 import dataclasses
 import pathlib
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -64,6 +63,7 @@ from unittest import mock
 
 import filters as filter_cost
 from filters import configured, fill, make_spec
+import from_tests
 from nova import context as nova_context
 from nova import objects
 from nova.db.api import api as api_db
@@ -78,7 +78,7 @@ from isolate_aggregates.nova import source as nova_source
 from isolate_aggregates.nova.messages import Observer
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
+from_tests.use('tests/databases')
 
 objects.register_all()
 

@@ -17,14 +17,14 @@ from oslo_config import cfg
 import table
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cloud import changes
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.compute.servers import Server, Servers
-from isolate_aggregates.tools.effect import effect
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.cloud import changes
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.compute.servers import Server, Servers
+from isolate_aggregates_tools.effect import effect
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
 FIELDS = ('hosts', 'servers', 'flavors', 'aggregates', 'seconds', 'mebibytes')
 SERVERS = 20

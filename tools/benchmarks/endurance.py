@@ -50,8 +50,9 @@ import time
 import traceback
 from typing import Any
 
+import from_tests
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TESTS = ROOT / 'tests'
 
 REQUESTS = 100_000
 ROUNDS = 10_000
@@ -202,7 +203,7 @@ def _connections() -> int:
 
 def scheduler(meter: Meter) -> None:
     """Schedule servers."""
-    sys.path[:0] = [str(TESTS / 'nova_functional'), str(TESTS / 'support')]
+    from_tests.use('tests/nova_functional')
     # Nova's fixtures decide how threads work before all else is imported.
     import conftest  # noqa: F401, I001
     import unittest
@@ -235,7 +236,7 @@ def exporter(meter: Meter) -> None:
     """Read a cloud, and serve its metrics."""
     import urllib.request
 
-    from isolate_aggregates.tools.metrics import reading, serving
+    from isolate_aggregates_tools.metrics import reading, serving
 
     urls = []
     serve = serving.serving
@@ -311,15 +312,15 @@ def sync(meter: Meter) -> None:
 
 def reconcile(meter: Meter) -> None:
     """Reconcile reservations that begin and end."""
-    sys.path.insert(0, str(TESTS / 'support'))
+    from_tests.use()
     import datetime
 
     from reservation_world import HOUR, PROJECT, World
 
-    from isolate_aggregates import reservations
-    from isolate_aggregates.reservations.store import ReservationStore
-    from isolate_aggregates.tools.cli import app
-    from isolate_aggregates.tools.embedded import embedded_client
+    from isolate_aggregates_reservations import api as reservations
+    from isolate_aggregates_reservations.store import ReservationStore
+    from isolate_aggregates_tools.cli import app
+    from isolate_aggregates_tools.embedded import embedded_client
 
     with embedded_client() as placement:
         world = World(placement._service._client)
@@ -354,7 +355,7 @@ def reconcile(meter: Meter) -> None:
 
 def blazar(meter: Meter) -> None:
     """Complete the leases of Blazar."""
-    sys.path[:0] = [str(TESTS / 'blazar'), str(TESTS / 'support')]
+    from_tests.use('isolate-aggregates-reservations/tests/blazar')
     import endurance_lease
 
     with endurance_lease.manager() as lease:
@@ -371,7 +372,7 @@ def blazar(meter: Meter) -> None:
 @contextlib.contextmanager
 def _live() -> Iterator[Any]:
     """Set up a small cloud, and credentials for it."""
-    sys.path.insert(0, str(TESTS / 'support'))
+    from_tests.use()
     from http_fakes import CREDENTIALS
     from live_example import Live
     import requests_mock
@@ -391,7 +392,7 @@ def _watch(meter: Meter, change: Callable[[], None]) -> None:
 
     :param change: Changes the cloud before a round.
     """
-    from isolate_aggregates.tools.cli import periodic
+    from isolate_aggregates_tools.cli import periodic
 
     wait = periodic.EndSignals.wait
     started = [0.0]
@@ -412,7 +413,7 @@ def _watch(meter: Meter, change: Callable[[], None]) -> None:
 
 def _run(*arguments: str) -> None:
     """Run a command of this package, whose output is dropped."""
-    from isolate_aggregates.tools.cli import app
+    from isolate_aggregates_tools.cli import app
 
     def show(_: Any, command: Any, code: int, error: Any) -> None:
         # Logging is off.

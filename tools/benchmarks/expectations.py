@@ -17,12 +17,12 @@ import yaml
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.tools.answers.requests import Requests
-from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
-from isolate_aggregates.tools.expectations import document, mutations
-from isolate_aggregates.tools.expectations.answers import Answers, Context
-from isolate_aggregates.tools.expectations.expectation import evaluate
-from isolate_aggregates.tools.mirrored import chain
+from isolate_aggregates_tools.answers.requests import Requests
+from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates_tools.expectations import document, mutations
+from isolate_aggregates_tools.expectations.answers import Answers, Context
+from isolate_aggregates_tools.expectations.expectation import evaluate
+from isolate_aggregates_tools.mirrored import chain
 
 FIELDS = (
     *('hosts', 'aggregates', 'flavors', 'expectations', 'test_seconds'),

@@ -21,16 +21,17 @@ import time
 
 from oslo_config import cfg
 
+from isolate_aggregates import options
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.testing import builders
-from isolate_aggregates.tools import explain, options, ranges
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.explain import groups
-from isolate_aggregates.tools.mirrored import chain
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
-from isolate_aggregates.tools.request import Request, resources
-from isolate_aggregates.tools.simulator.index import ProviderIndex
+from isolate_aggregates_tools import explain, ranges
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.explain import groups
+from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.request import Request, resources
+from isolate_aggregates_tools.simulator.index import ProviderIndex
+from isolate_aggregates_tools.testing import builders
 
 HOSTS = (100, 1_000, 10_000)
 AGGREGATES = 20

@@ -25,28 +25,28 @@ from urllib import parse
 from oslo_config import cfg
 import table
 
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest.client import Service
-from isolate_aggregates.tools import documents, errors
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.ledger import (
+from isolate_aggregates_tools import documents, errors
+from isolate_aggregates_tools.ledger import (
     chain,
     history,
     ledger,
     reading,
     shown,
 )
-from isolate_aggregates.tools.ledger.days import DAY
-from isolate_aggregates.tools.ledger.keys import Keys
-from isolate_aggregates.tools.ledger.ledger import Subject, UsableHosts
-from isolate_aggregates.tools.ledger.state import (
+from isolate_aggregates_tools.ledger.days import DAY
+from isolate_aggregates_tools.ledger.keys import Keys
+from isolate_aggregates_tools.ledger.ledger import Subject, UsableHosts
+from isolate_aggregates_tools.ledger.state import (
     AggregateState,
     Placement,
     State,
 )
-from isolate_aggregates.tools.ledger.stays import Span
-from isolate_aggregates.tools.ledger.times import as_text
+from isolate_aggregates_tools.ledger.stays import Span
+from isolate_aggregates_tools.ledger.times import as_text
 
 FIELDS = ('servers', 'source', 'stays', 'host_days', 'seconds', 'mebibytes')
 LOCK = 'trait:CUSTOM_LICENSED'

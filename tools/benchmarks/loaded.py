@@ -5,9 +5,9 @@ import uuid
 
 import placement_rows
 
-from isolate_aggregates.tools.cloud.file.saved_cloud import SnapshotCloud
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.placement.client import PlacementClient
 
 
 class LoadedCloud(SnapshotCloud):

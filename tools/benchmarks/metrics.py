@@ -26,8 +26,8 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.worker_metrics import WorkerMetrics
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools.request import Request
-from isolate_aggregates.tools.request.constraints import RequireRootTrait
+from isolate_aggregates_tools.request import Request
+from isolate_aggregates_tools.request.constraints import RequireRootTrait
 
 FILTERS = 4
 REQUESTS = 20_000

@@ -18,18 +18,18 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 from typing import Any
 import uuid
 import venv
 
+import from_tests
 from keystoneauth1 import exceptions
 import placement
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / 'tests' / name) for name in ('databases', 'support')]
+from_tests.use('tests/databases')
 import database_servers  # noqa: E402
 from placement_service import PlacementService, running  # noqa: E402
 

@@ -18,14 +18,14 @@ from effect import SERVERS, cloud
 from oslo_config import cfg
 import table
 
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.placement.provider import Inventory
-from isolate_aggregates.tools.request import Request
-from isolate_aggregates.tools.room.plan import Planner
-from isolate_aggregates.tools.room.survival import survival
-from isolate_aggregates.tools.room.task import Task
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.placement.provider import Inventory
+from isolate_aggregates_tools.request import Request
+from isolate_aggregates_tools.room.plan import Planner
+from isolate_aggregates_tools.room.survival import survival
+from isolate_aggregates_tools.room.task import Task
 
 FIELDS = (
     'hosts',

@@ -26,21 +26,19 @@ import contextlib
 import dataclasses
 import datetime
 import multiprocessing
-import pathlib
 import random
-import sys
 import time
 import tracemalloc
 
-_TESTS = pathlib.Path(__file__).parents[2] / 'tests' / 'support'
-sys.path.insert(0, str(_TESTS))
+import from_tests
+
+from_tests.use()
 
 import placement_rows  # noqa: E402
 from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 import table  # noqa: E402
 
-from isolate_aggregates import reservations  # noqa: E402
-from isolate_aggregates.reservations import (  # noqa: E402
+from isolate_aggregates_reservations import (  # noqa: E402
     HostSlots,
     capacity,
     errors,
@@ -49,10 +47,11 @@ from isolate_aggregates.reservations import (  # noqa: E402
     plan,
     slots,
 )
-from isolate_aggregates.reservations.record import describe  # noqa: E402
-from isolate_aggregates.reservations.reservation import Reservation  # noqa: E402
-from isolate_aggregates.tools.embedded import EmbeddedPlacement  # noqa: E402
-from isolate_aggregates.tools.placement.provider import Inventory, Provider  # noqa: E402
+from isolate_aggregates_reservations import api as reservations  # noqa: E402
+from isolate_aggregates_reservations.record import describe  # noqa: E402
+from isolate_aggregates_reservations.reservation import Reservation  # noqa: E402
+from isolate_aggregates_tools.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates_tools.placement.provider import Inventory, Provider  # noqa: E402
 
 SIZES = (
     '100:100',

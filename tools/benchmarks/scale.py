@@ -22,17 +22,17 @@ import subprocess
 import sys
 import tempfile
 
+import from_tests
 import table
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.tools.cloud.file import serialize
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.compute.servers import Server, Servers
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.cloud.file import serialize
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.compute.servers import Server, Servers
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
-_TESTS = pathlib.Path(__file__).parents[2] / 'tests' / 'support'
-sys.path.insert(0, str(_TESTS))
+from_tests.use()
 from loaded import identity  # noqa: E402
 
 HOSTS = (100, 1_000, 10_000)
@@ -301,7 +301,13 @@ def run(arguments: Sequence[str], files: Files) -> Cost:
         process = subprocess.run(
             [
                 *(sys.executable, '-c', LAUNCHER, usage),
-                *(sys.executable, '-W', 'ignore', '-m', 'isolate_aggregates'),
+                *(
+                    sys.executable,
+                    '-W',
+                    'ignore',
+                    '-m',
+                    'isolate_aggregates_tools',
+                ),
                 *arguments,
             ],
             stdout=stdout,

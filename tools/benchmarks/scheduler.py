@@ -43,10 +43,10 @@ from typing import ClassVar
 import unittest
 import uuid
 
+import from_tests
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [
-    str(ROOT / 'tests' / name) for name in ('nova_functional', 'support')
-]
+from_tests.use('tests/nova_functional')
 # Nova's fixtures decide how threads work before anything else is imported.
 import conftest  # noqa: E402, F401, I001
 

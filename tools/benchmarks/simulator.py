@@ -18,23 +18,24 @@ import sys
 import time
 import tracemalloc
 
+import from_tests
 import os_traits
 
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.embedded import embedded_client
-from isolate_aggregates.tools.placement.client import (
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.embedded import embedded_client
+from isolate_aggregates_tools.placement.client import (
     AllocationCandidates,
     PlacementClient,
 )
-from isolate_aggregates.tools.placement.group import (
+from isolate_aggregates_tools.placement.group import (
     RequestGroup,
     ResourceRequest,
 )
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
-from isolate_aggregates.tools.simulator import Simulator
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.simulator import Simulator
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'tests' / 'support'))
+from_tests.use()
 from loaded import identity  # noqa: E402
 import placement_rows  # noqa: E402
 

@@ -9,24 +9,22 @@ other work of the machine does not count.
 """
 
 import dataclasses
-import pathlib
-import sys
 import time
 
+import from_tests
 from oslo_config import cfg
 import table
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.tools import options as tools_options
-from isolate_aggregates.tools.audit import AuditedCloud
-from isolate_aggregates.tools.cloud.snapshot import Snapshot
-from isolate_aggregates.tools.metrics.slots import MOST, SlotCounter
-from isolate_aggregates.tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.audit import AuditedCloud
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.metrics.slots import MOST, SlotCounter
+from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
-_TESTS = pathlib.Path(__file__).parents[2] / 'tests' / 'support'
-sys.path.insert(0, str(_TESTS))
+from_tests.use()
 from loaded import identity  # noqa: E402
 
 HOSTS = (100, 1_000)

@@ -52,7 +52,7 @@ from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.query_limit import OUR_HOST_FILTER, Shortener
-from isolate_aggregates.tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.client import PlacementClient
 
 AGGREGATES = 300
 LIMIT = 4000

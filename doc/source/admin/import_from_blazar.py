@@ -21,12 +21,13 @@ from blazar.db import api as db_api
 from blazar.plugins import flavor, instances
 from openstack import config as openstack_config
 
-from isolate_aggregates import reservations, text
-from isolate_aggregates.reservations import events, names, record
-from isolate_aggregates.reservations.blazar.record import parse
-from isolate_aggregates.reservations.reservation import MOST_IN_NAME
+from isolate_aggregates import text
 from isolate_aggregates.rest.connection import Connection
-from isolate_aggregates.tools.placement import edits, inventories
+from isolate_aggregates_reservations import api as reservations
+from isolate_aggregates_reservations import events, names, record
+from isolate_aggregates_reservations.blazar.record import parse
+from isolate_aggregates_reservations.reservation import MOST_IN_NAME
+from isolate_aggregates_tools.placement import edits, inventories
 
 # The extra specs that Blazar's own plugin sets on flavors.
 EXTRA_SPECS = ('aggregate_instance_extra_specs:reservation', 'affinity_id')

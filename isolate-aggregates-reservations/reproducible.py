@@ -1,0 +1,1 @@
+../tools/reproducible.py

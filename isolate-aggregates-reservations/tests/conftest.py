@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clouds and the program, for all tests of reservations."""
+
+from cloud_fixtures import *  # noqa: F403

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries repairs on a copy of the cloud, and leaves out those that do not hold.
+
+The first repairs of all findings are made together, and the cloud is audited
+again; then the second ones, and so on. A repair holds if Nova does not refuse
+it, if what it repairs is found no more, if all servers that had a host still
+have one. What is not needed of a repair is left out, and one of them says whom
+they let in only together.
+"""
+
+import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import itertools
+
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates_tools.advice import Repair, commands, mending, outcome
+from isolate_aggregates_tools.advice.commands import Commands
+from isolate_aggregates_tools.answers import scope
+from isolate_aggregates_tools.answers.deciding import silent
+from isolate_aggregates_tools.answers.scope import Asker
+from isolate_aggregates_tools.audit import OF_CLOUD, audit
+from isolate_aggregates_tools.audit.cloud import AuditedCloud
+from isolate_aggregates_tools.audit.finding import Finding
+from isolate_aggregates_tools.cloud import changes
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
+
+# What a finding is about, which tells whether it is found again.
+_About = tuple[str, str]
+_Hosts = frozenset[str]
+_NONE: _Hosts = frozenset()
+
+
+def held(cloud: AuditedCloud, findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings with the repairs that hold."""
+    with silent():
+        return _Trial(cloud).of(findings)
+
+
+class _Trial:
+    def __init__(self, cloud: AuditedCloud) -> None:
+        self._cloud = cloud
+        self._stranded_by: dict[Commands, frozenset[Asker]] = {}
+        self._filters = Pipeline(cloud.filters)
+
+    def of(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings with the repairs that hold."""
+        kept: dict[int, list[Repair]] = {}
+        most = max((len(each.repairs) for each in findings), default=0)
+        for place in range(most):
+            some = {
+                number: each.repairs[place]
+                for number, each in enumerate(findings)
+                if len(each.repairs) > place
+            }
+            for number in self._holding(findings, some):
+                kept.setdefault(number, []).append(some[number])
+        while True:
+            # Others are the first ones now.
+            first = {number: some[0] for number, some in kept.items() if some}
+            out = first.keys() - set(self._holding(findings, first))
+            if not out:
+                break
+            for number in out:
+                del kept[number][0]
+        for number, repair in self._needed(findings, first).items():
+            first[number] = kept[number][0] = repair
+        for number, more in self._together(first).items():
+            kept[number][0] = dataclasses.replace(
+                first[number], together=tuple(more)
+            )
+        # They are all shown, with whom they let in.
+        self._cloud.effects.compare(
+            repair.commands for some in kept.values() for repair in some
+        )
+        return [
+            dataclasses.replace(
+                each, repairs=tuple(dict.fromkeys(kept.get(number, ())))
+            )
+            for number, each in enumerate(findings)
+        ]
+
+    def _holding(
+        self, findings: Sequence[Finding], repairs: Mapping[int, Repair]
+    ) -> Iterator[int]:
+        """Yield the numbers of the findings whose repairs hold together."""
+        tried: dict[int, Commands] = {}
+        given: list[Commands] = []
+        for number, repair in repairs.items():
+            if not _is_tried(repair):
+                # Sync carries out what the tags of the cloud say already.
+                if repair.commands == commands.SYNC:
+                    given.append(repair.commands)
+                yield number
+            elif not self._refused(repair.commands):
+                tried[number] = repair.commands
+        while tried:
+            after = self._after([*given, *tried.values()])
+            left = self._found(after, (findings[n] for n in tried))
+            lost = self._stranded(after.snapshot, self._served)
+            if lost and given:
+                lost -= self._stranded_alone(commands.SYNC)
+            out = {
+                number
+                for number, todo in tried.items()
+                if _about(findings[number]) in left
+                or (lost and lost & self._stranded_alone(todo))
+            }
+            if lost and not out:
+                # Only together they take the last hosts away.
+                tried = self._first_ones(given, tried, lost)
+                continue
+            if not out:
+                yield from tried
+                return
+            # What is left holds without the others, or is tried again.
+            tried = {n: todo for n, todo in tried.items() if n not in out}
+
+    def _first_ones(
+        self,
+        given: Sequence[Commands],
+        tried: Mapping[int, Commands],
+        servers: frozenset[Asker],
+    ) -> dict[int, Commands]:
+        """Return as many of the first repairs as leave servers a host."""
+        numbers = sorted(tried)
+
+        def first(count: int) -> dict[int, Commands]:
+            out = numbers[count:]
+            return {n: todo for n, todo in tried.items() if n not in out}
+
+        def strand_some(count: int) -> bool:
+            after = self._after([*given, *first(count).values()])
+            return bool(self._stranded(after.snapshot, servers))
+
+        counts = range(1, len(numbers))
+        return first(bisect.bisect_left(counts, True, key=strand_some))
+
+    def _together(
+        self, first: Mapping[int, Repair]
+    ) -> dict[int, list[tuple[Asker, _Hosts]]]:
+        """Return whom repairs let in together, and none of them alone.
+
+        By the number of the repair that says so.
+        """
+        effects = self._cloud.effects
+        several = {
+            number: each.commands
+            for number, each in first.items()
+            if _is_tried(each) or each.commands == commands.SYNC
+        }
+        told: dict[int, list[tuple[Asker, _Hosts]]] = {}
+        if len(set(several.values())) < 2:
+            return told
+        effects.compare(several.values())
+        alone = {
+            number: effects.compared(todo).gains
+            for number, todo in several.items()
+        }
+        after = self._after(several.values()).snapshot
+        for asker, hosts in effects.gains(after).items():
+            # Who may use a host needs no image, or project, for it.
+            wider = [
+                Asker(asker.flavor, image, project)
+                for image in {None, asker.image}
+                for project in {None, asker.project}
+            ]
+            named = {
+                number: _NONE.union(*(gains.get(a, _NONE) for a in wider))
+                for number, gains in alone.items()
+            }
+            if more := hosts - _NONE.union(*named.values()):
+                own = [number for number, some in named.items() if some]
+                told.setdefault(max(own or alone), []).append((asker, more))
+        return told
+
+    def _needed(
+        self, findings: Sequence[Finding], first: Mapping[int, Repair]
+    ) -> dict[int, Repair]:
+        """Return the first repairs of which something can be left out.
+
+        A part is needed if the problem is found without it, or if somebody
+        gains less without it.
+        """
+        shorter: dict[int, Repair] = {}
+        wholes = {
+            number: list(mending.parts(repair.commands))
+            for number, repair in first.items()
+            if _is_tried(repair) and len(repair.commands) > 1
+        }
+        for place in range(max(map(len, wholes.values()), default=0)):
+            without = {
+                number: tuple(
+                    command
+                    for command in shorter.get(number, first[number]).commands
+                    if command not in some[place]
+                )
+                for number, some in wholes.items()
+                if len(some) > max(place, 1)
+            }
+            left = self._found(
+                self._after(
+                    without.get(number, each.commands)
+                    for number, each in first.items()
+                ),
+                (findings[number] for number in without),
+            )
+            for number, todo in without.items():
+                if (
+                    todo
+                    and _about(findings[number]) not in left
+                    and self._same_effect(todo, first[number].commands)
+                ):
+                    shorter[number] = dataclasses.replace(
+                        first[number], commands=todo
+                    )
+        return shorter
+
+    def _same_effect(self, some: Commands, others: Commands) -> bool:
+        effects = self._cloud.effects
+        one, other = effects.compared(some), effects.compared(others)
+        return one.gains == other.gains and one.losses == other.losses
+
+    def _found(
+        self, cloud: AuditedCloud, findings: Iterable[Finding]
+    ) -> set[_About]:
+        """Return what those checks find that have found something else."""
+        checks = {each.check for each in findings}
+        # Moves of servers are not tried, so what they mend is not looked for.
+        some = (each for each in OF_CLOUD if each in checks or None in checks)
+        return {_about(each) for each in audit(cloud, some)}
+
+    def _refused(self, todo: Commands) -> bool:
+        """Return whether Nova or we refuse commands."""
+        snapshot = self._cloud.snapshot
+        return any(
+            outcome.refused_steps(snapshot, todo, self._filters)
+        ) or self._edits_reservation(todo)
+
+    @lazy_property
+    def _of_reservations(self) -> list[Flavor]:
+        """The flavors of reservations that hosts have."""
+        snapshot = self._cloud.snapshot
+        classes = {c for each in snapshot.providers for c in each.inventories}
+        return [
+            flavor
+            for flavor in snapshot.flavors
+            if xs.reservation_classes(flavor.extra_specs) & classes
+        ]
+
+    def _edits_reservation(self, todo: Commands) -> bool:
+        """Return whether commands change the flavor of a reservation."""
+        snapshot = self._cloud.snapshot
+        if not self._of_reservations:
+            return False
+        after = outcome.after(snapshot, todo, self._filters)
+        now = {flavor.id: flavor for flavor in after.flavors}
+        return any(now.get(each.id) != each for each in self._of_reservations)
+
+    def _after(self, repairs: Iterable[Commands]) -> AuditedCloud:
+        """Return the cloud after repairs, with ``sync`` last."""
+        todo = dict.fromkeys(each for some in repairs for each in some)
+        ordered = sorted(todo, key=lambda each: (each,) == commands.SYNC)
+        snapshot = outcome.after(self._cloud.snapshot, ordered, self._filters)
+        return self._cloud.after(snapshot)
+
+    def _stranded_alone(self, todo: Commands) -> frozenset[Asker]:
+        if todo not in self._stranded_by:
+            after = self._after([todo]).snapshot
+            self._stranded_by[todo] = self._stranded(after, self._served)
+        return self._stranded_by[todo]
+
+    @lazy_property
+    def _served(self) -> frozenset[Asker]:
+        """The servers that have a host, of flavors with each image."""
+        snapshot = self._cloud.snapshot
+        return frozenset(
+            asker
+            for asker, has_host in self._asked(snapshot, snapshot.flavors)
+            if has_host
+        )
+
+    def _stranded(
+        self, after: Snapshot, servers: frozenset[Asker]
+    ) -> frozenset[Asker]:
+        """Return which of some servers have no host any more."""
+        before = self._cloud.snapshot
+        flavors = after.flavors
+        if dataclasses.replace(after, flavors=before.flavors) == before:
+            # Nothing changes for the servers of the others.
+            same = {id(flavor) for flavor in before.flavors}
+            flavors = tuple(f for f in flavors if id(f) not in same)
+        names = {asker.flavor for asker in servers}
+        some = [flavor for flavor in flavors if flavor.name in names]
+        return servers.intersection(
+            asker
+            for asker, has_host in self._asked(after, some)
+            if not has_host
+        )
+
+    def _asked(
+        self, snapshot: Snapshot, flavors: Iterable[Flavor]
+    ) -> Iterator[tuple[Asker, bool]]:
+        """Yield whether servers of flavors have a host, with each image."""
+        effects = self._cloud.effects
+        questions = effects.questions(snapshot)
+        offers = effects.offers(snapshot)
+        images = tuple(scope.images(snapshot, effects.pipeline))
+        for flavor, image in itertools.product(flavors, images):
+            yield (
+                Asker(flavor.name, image.name if image else None, None),
+                bool(offers.usable(questions.of(flavor, image, None))),
+            )
+
+
+def _about(finding: Finding) -> _About:
+    return finding.kind, finding.subject
+
+
+def _is_tried(repair: Repair) -> bool:
+    """Return whether the commands change a copy of the cloud."""
+    return any(each.change is not changes.nothing for each in repair.commands)

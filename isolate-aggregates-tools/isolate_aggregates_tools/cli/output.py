@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes rows and reports in every output format."""
+
+import abc
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+import dataclasses
+import json
+from typing import Any
+
+from cliff import columns, lister, show
+from cliff.formatters import json_format, yaml_format
+
+from isolate_aggregates import exception
+from isolate_aggregates.suggestions import meant
+from isolate_aggregates.text import escaped
+from isolate_aggregates_tools.cli import terminal, usage
+from isolate_aggregates_tools.cli.exit_status import ExitStatus
+from isolate_aggregates_tools.documents import content
+from isolate_aggregates_tools.wording import all_escaped, unabridged
+
+# The formats that can contain more than rows.
+DOCUMENTS: dict[str, Any] = {
+    'json': json_format.JSONFormatter,
+    'yaml': yaml_format.YAMLFormatter,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a command says, for every output format.
+
+    :param document: Returns the document for json and yaml: a dataclass, or a
+        dictionary with such values. None if the rows are the document.
+    :param columns: The names of the columns.
+    :param rows: The rows; as csv or value, there is nothing else.
+    :param people: The columns of a table, unless ``-c`` names them; empty for
+        all columns.
+    :param text: Lines that people read better than a table: they replace it,
+        unless ``-c`` or ``--sort-column`` ask for one.
+    :param before: The lines above a table.
+    :param after: The lines below a table.
+    :param nothing: Replaces a table without rows.
+    :param status: The exit status.
+    :param error: Raised when the report has been written.
+    """
+
+    document: Callable[[], Any] | None
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+    people: Sequence[str] = ()
+    text: Iterable[str] = ()
+    before: Iterable[str] = ()
+    after: Iterable[str] = ()
+    nothing: str = ''
+    status: int = ExitStatus.DONE
+    error: BaseException | None = None
+
+
+class Lister(usage.Command, lister.Lister):
+    """Writes a report, with texts escaped for terminals.
+
+    For json and yaml, texts are not escaped here; the formatter does it.
+    """
+
+    app: Any
+    reported: Report
+
+    @abc.abstractmethod
+    def report(self, args: argparse.Namespace) -> Report:
+        """Do what the arguments say, and report it."""
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        self.reported = self.report(parsed_args)
+        return self.reported.columns, self.reported.rows
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; return its exit status."""
+        return int(super().run(parsed_args)) or self.reported.status
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+    ) -> int:
+        report = self.reported
+        if parsed_args.formatter in DOCUMENTS and report.document:
+            document = content(report.document())
+            DOCUMENTS[parsed_args.formatter]().emit_one(
+                tuple(document),
+                tuple(document.values()),
+                self.app.stdout,
+                parsed_args,
+            )
+            return 0
+        people = parsed_args.formatter == 'table'
+        rows = list(data)
+        if people:
+            self._write(report.before)
+        if (
+            people
+            and rows
+            and report.text
+            and not (parsed_args.columns or parsed_args.sort_columns)
+        ):
+            self._write(report.text)
+        else:
+            self._write_rows(parsed_args, column_names, rows)
+        if people:
+            self._write(report.after)
+        return 0
+
+    def _write_rows(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Sequence[Sequence[Any]],
+    ) -> None:
+        if (
+            not data
+            and parsed_args.formatter == 'table'
+            and not parsed_args.print_empty
+        ):
+            nothing = self.reported.nothing
+            self._write([nothing] if nothing else ())
+            return
+        if parsed_args.formatter in DOCUMENTS:
+            # The keys of a document.
+            column_names = [_normalized(name) for name in column_names]
+        else:
+            column_names = all_escaped(column_names)
+            # In value, only spaces separate cells; an empty one would be lost.
+            nothing = '-' if parsed_args.formatter == 'value' else ''
+            data = [_written(row, parsed_args, nothing) for row in data]
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            parsed_args.columns = list(self.reported.people)
+        _check_columns(parsed_args.columns, column_names)
+        if (
+            parsed_args.formatter == 'table'
+            and self.app.stdout.isatty()
+            and not (parsed_args.max_width or parsed_args.fit_width)
+        ):
+            tables: Any = terminal.Tables(self.formatter)
+            self.formatter = tables
+        super().produce_output(parsed_args, column_names, data)
+
+    def _write(self, lines: Iterable[str]) -> None:
+        stdout = self.app.stdout
+        for line in lines:
+            text = type(line)(escaped(line))
+            if stdout.isatty():
+                text = terminal.folded(text)
+            stdout.write(f'{text}\n')
+
+
+def _written(
+    cells: Sequence[Any], args: argparse.Namespace, nothing: str = ''
+) -> list[Any]:
+    """Return cells for all formats except json and yaml."""
+    if args.formatter == 'table':
+        return list(all_escaped(cells))
+    return [plain(cell, nothing) for cell in cells]
+
+
+def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Check that one of the columns given by ``-c``, if any, exists."""
+    if columns and not {*map(_normalized, columns)} & {
+        *map(_normalized, names)
+    }:
+        raise exception.IsolateAggregatesError(
+            'There is no column '
+            f'{" or ".join(columns)}{meant(columns[0], names)}; the columns '
+            f'are {", ".join(names)}.'
+        )
+
+
+def _normalized(column: str) -> str:
+    """Return the name of a column as cliff compares it for ``-c``."""
+    return column.lower().strip().replace(' ', '_')
+
+
+class ShowOne(usage.Command, show.ShowOne):
+    """Shows fields, with texts escaped for terminals."""
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Sequence[Any],
+    ) -> int:
+        if parsed_args.formatter not in DOCUMENTS:
+            data = _written(data, parsed_args)
+        _check_columns(parsed_args.columns, column_names)
+        super().produce_output(parsed_args, column_names, data)
+        return 0
+
+
+class ReportLister(Lister):
+    """Writes a report that names all objects only on request."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--long',
+            action='store_true',
+            help='Name all hosts, aggregates and other objects, instead of '
+            'the first ones and the number of the others',
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        # A program needs every name.
+        full = parsed_args.long or parsed_args.formatter != 'table'
+        with unabridged() if full else contextlib.nullcontext():
+            return super().run(parsed_args)
+
+
+class Lines(columns.FormattableColumn[Any]):
+    """Several values, one per line in a table."""
+
+    def human_readable(self) -> str:
+        value = self._value
+        if isinstance(value, Mapping):
+            lines = [f'{k}: {_inline(v)}' for k, v in value.items()]
+        else:
+            lines = list(map(str, value))
+        return '\n'.join(map(escaped, lines))
+
+
+class Value(columns.FormattableColumn[Any]):
+    """A value of any type, empty in a table if it is None."""
+
+    def human_readable(self) -> str:
+        return str(plain(self._value))
+
+
+def plain(cell: Any, nothing: str = '') -> Any:
+    """Return a cell for the formats csv, value and shell.
+
+    :returns: A text or a number; JSON for lists and mappings.
+    """
+    if isinstance(cell, columns.FormattableColumn):
+        cell = cell.machine_readable()
+    if cell is None:
+        return nothing
+    if isinstance(cell, Mapping | list | tuple):
+        text = json.dumps(cell, ensure_ascii=False)
+        return text if text.isprintable() else json.dumps(cell)
+    return escaped(cell) if isinstance(cell, str) else cell
+
+
+def field(value: Any) -> Any:
+    """Return a value as a cell for cliff."""
+    return Lines(value) if isinstance(value, Mapping | list) else value
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ', '.join(f'{amount} {what}' for what, amount in value.items())
+    return str(value)

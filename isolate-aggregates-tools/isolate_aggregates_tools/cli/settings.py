@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the configuration of a command, and quiets the logs of libraries."""
+
+from collections.abc import Sequence
+import logging
+
+from oslo_config import cfg
+
+from isolate_aggregates import options
+from isolate_aggregates.text import short
+from isolate_aggregates_tools import errors as tools_errors
+from isolate_aggregates_tools import files as ia_files
+
+PROJECT = 'isolate-aggregates'
+
+# The default locations of oslo.config, for the help.
+DEFAULT_FILES = (
+    'isolate-aggregates.conf in ~/.isolate-aggregates, ~, '
+    '/etc/isolate-aggregates and /etc'
+)
+
+# Messages of libraries below these levels do not help operators.
+_QUIET = {
+    'alembic': logging.WARNING,
+    'keystoneauth': logging.ERROR,
+    'novaclient': logging.ERROR,
+    'openstack': logging.ERROR,
+    'oslo_db': logging.CRITICAL,
+    'oslo_policy': logging.ERROR,
+    'oslo_service': logging.WARNING,
+    'placement': logging.WARNING,
+    # An embedded Placement also returns these errors in its answers.
+    'placement.fault_wrap': logging.CRITICAL,
+    'stevedore': logging.CRITICAL,
+    'urllib3': logging.ERROR,
+}
+
+
+def quiet_libraries(debug: bool) -> None:
+    """Suppress messages of libraries that do not help operators."""
+    for name, level in _QUIET.items():
+        logging.getLogger(name).setLevel(logging.NOTSET if debug else level)
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Register the options that a command may read.
+
+    Those for the connection to a live cloud are registered when it is needed.
+    """
+    # Imported late: it takes longer than showing the help.
+    from oslo_log import log
+
+    options.register_own_opts(conf)
+    # Because a nova.conf has these options, too.
+    log.register_options(conf)
+
+
+def read(
+    conf: cfg.ConfigOpts, files: Sequence[str], directories: Sequence[str]
+) -> None:
+    """Read the configuration files.
+
+    :param files: The files; empty for those in the default locations.
+    """
+    for path in files:
+        try:
+            ia_files.check_text(path)
+        except OSError as exc:
+            raise unreadable(path or "''", exc) from exc
+    try:
+        conf(
+            [
+                *(f'--config-file={path}' for path in files),
+                *(f'--config-dir={path}' for path in directories),
+            ],
+            project=PROJECT,
+            # The same file names for isolate-aggregates and openstack.
+            prog=PROJECT,
+        )
+    except (cfg.Error, OSError, ValueError) as exc:
+        names = ', '.join([*files, *directories])
+        raise unreadable(names or f'{PROJECT}.conf', exc) from exc
+    options.check(conf)
+
+
+def unreadable(names: str, exc: Exception) -> tools_errors.ConfigFilesError:
+    """Return the error for configuration files that cannot be read."""
+    return tools_errors.ConfigFilesError(
+        f'The configuration {names} cannot be read: {_reason(exc)}.'
+    )
+
+
+def _reason(exc: Exception) -> str:
+    inner = exc.__context__
+    if isinstance(inner, cfg.ParseError):
+        # Its text quotes the line, which may contain a password.
+        return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
+    if isinstance(exc, OSError) and exc.strerror:
+        return exc.strerror
+    return short(exc)

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live cloud, read through its APIs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
+import dataclasses
+from typing import Any
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates_tools import domains as tools_domains
+from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.cloud.cloud import Survey, Track, untracked
+from isolate_aggregates_tools.cloud.live import snapshots
+from isolate_aggregates_tools.cloud.live.cyborg import CyborgClient
+from isolate_aggregates_tools.cloud.live.glance import GlanceClient
+from isolate_aggregates_tools.cloud.live.neutron import NeutronClient
+from isolate_aggregates_tools.cloud.snapshot import Snapshot, compute_host
+from isolate_aggregates_tools.compute.client import NovaClient
+from isolate_aggregates_tools.compute.servers import (
+    ComputeService,
+    Port,
+    Server,
+    Servers,
+    may_have_shares,
+)
+from isolate_aggregates_tools.identity import Domain, KeystoneClient
+from isolate_aggregates_tools.mirrored.compute_services import CloudIndex
+from isolate_aggregates_tools.placement import edits
+from isolate_aggregates_tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.request import ResourceGroup
+
+# The aggregate source that works only inside nova-scheduler.
+_IN_SCHEDULER = 'nova'
+_OWNER = 'OWNER_NOVA'
+
+
+class LiveCloud:
+    """A live :class:`~isolate_aggregates_tools.cloud.cloud.Cloud`.
+
+    :param connect: Returns the connection to the cloud; called once, on first
+        use.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    ) -> None:
+        self._conf = conf
+        self._connect = connect
+
+    @lazy_property
+    def connection(self) -> Connection:
+        """The connection to the cloud."""
+        return self._connect()
+
+    @lazy_property
+    def nova(self) -> NovaClient:
+        """Nova."""
+        return NovaClient(self.connection)
+
+    @lazy_property
+    def glance(self) -> GlanceClient:
+        """Glance."""
+        return GlanceClient(self.connection)
+
+    @lazy_property
+    def neutron(self) -> NeutronClient:
+        """Neutron."""
+        return NeutronClient(self.connection)
+
+    @lazy_property
+    def placement(self) -> PlacementClient:
+        """Placement."""
+        return PlacementClient(self.connection.adapter('placement'))
+
+    @lazy_property
+    def index(self) -> AggregateIndex:
+        """All host aggregates, from the configured source."""
+        name = self._conf[ia_conf.GROUP].aggregate_source
+        if name == _IN_SCHEDULER:
+            # With the nova.conf of a scheduler: commands use the API, not the
+            # database.
+            name = 'novaclient'
+        source = sources.load(self._conf, lambda: self.connection, name)
+        return CloudIndex(
+            source.aggregates(),
+            lambda: self.services,
+            lambda: self.compute_nodes.values(),
+        )
+
+    @lazy_property
+    def provider_names(self) -> Mapping[str, str]:
+        """The names of all resource providers, by uuid."""
+        return {
+            provider['uuid']: provider['name']
+            for provider in self.placement.resource_providers()
+        }
+
+    @lazy_property
+    def compute_nodes(self) -> Mapping[str, str]:
+        """The names of the compute services, by compute node uuid."""
+        return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
+
+    # Where aggregates are looked up, for messages.
+    where = 'Nova'
+
+    @property
+    def own_project(self) -> str | None:
+        """The id of the project that the credentials are for."""
+        project: str | None = self.connection.session.get_project_id()
+        return project
+
+    @lazy_property
+    def services(self) -> tuple[ComputeService, ...]:
+        """The compute services."""
+        return self.nova.compute_services()
+
+    @lazy_property
+    def snapshot(self) -> Snapshot:
+        """The aggregates and resource providers."""
+        return dataclasses.replace(
+            snapshots.take_places(self.index, self.nova, self.placement),
+            services=self.services,
+        )
+
+    @lazy_property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors, including private ones."""
+        return tuple(self.nova.flavors())
+
+    @lazy_property
+    def images(self) -> tuple[Image, ...]:
+        """All images that are visible to the user."""
+        return tuple(self.glance.images())
+
+    def aggregates(self) -> list[Aggregate]:
+        """Return all host aggregates in Nova now.
+
+        The option ``[isolate_aggregates] aggregate_source`` is ignored.
+        """
+        return self.nova.aggregates()
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers, without their inventories."""
+        return snapshots.take_roots(self.nova, self.placement, track)
+
+    def traits(self) -> frozenset[str]:
+        """Return all traits in Placement."""
+        return edits.known_traits(self.placement)
+
+    def holders_below(self, traits: Iterable[str]) -> edits.Below:
+        """Return the child and sharing providers that have some traits."""
+        return edits.holders_below(self.placement, traits)
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Read everything that an audit needs; fail if a part is missing.
+
+        An incomplete audit could report no problems where there are some.
+        """
+        snapshot = snapshots.take(
+            self.aggregates(),
+            self.nova,
+            self.glance,
+            self.placement,
+            track=track,
+        )
+        named = tools_domains.of_all(snapshot.aggregates)
+        return Survey(
+            dataclasses.replace(snapshot, domains=self.domain_projects(named)),
+            nova=str(self.nova.newest.get_string()),
+            placement=self.placement.read('/', _newest),
+            traits=self.traits(),
+            resource_classes=self.placement.read(
+                '/resource_classes', _class_names
+            ),
+            servers=self.servers(snapshot, track) if servers else None,
+            nova_releases=self.nova_releases,
+        )
+
+    def servers(self, snapshot: Snapshot, track: Track) -> Servers:
+        """Return the servers of all projects, and what belongs to them.
+
+        :param snapshot: What is read already.
+        """
+        servers = tuple(track(self.nova.servers(), 'servers', None))
+        images_by_id = {image.id: image for image in snapshot.images}
+        other_ids = _used_images(servers) - images_by_id.keys()
+        # Images may be newer than the list.
+        for image_id in track(
+            iter(sorted(other_ids)), 'images', len(other_ids)
+        ):
+            try:
+                images_by_id[image_id] = self.glance.image(image_id)
+            except errors.NotFound:
+                continue
+        return Servers(
+            tuple(self._with_shares(servers, snapshot.providers)),
+            images_by_id,
+            self.nova.tells_hints,
+            self.nova.server_groups(),
+        )
+
+    def _with_shares(
+        self, servers: Iterable[Server], nodes: Iterable[Provider]
+    ) -> Iterator[Server]:
+        """Yield servers; of those that may have shares, whether they do.
+
+        Nova lists the shares of one server at a time.
+        """
+        traits = {each.host: each.traits for each in nodes if each.host}
+        for server in servers:
+            known: bool | None = None
+            if may_have_shares(server, traits.get(server.host or '', ())):
+                with contextlib.suppress(exception.ServiceError):
+                    known = self.nova.has_shares(server.id)
+            yield dataclasses.replace(server, has_shares=known)
+
+    def with_ports(self, servers: Servers) -> Servers:
+        """Return servers with their ports, as far as Neutron shows them.
+
+        :raises ServiceError: if Neutron does not.
+        """
+        ports = self.neutron.all_ports() if servers.placed else {}
+        return dataclasses.replace(
+            servers,
+            placed=tuple(
+                dataclasses.replace(
+                    server, ports=tuple(ports.get(server.id, ()))
+                )
+                for server in servers.placed
+            ),
+        )
+
+    def flavor(self, name: str) -> Flavor:
+        """Return a flavor from Nova."""
+        return self.nova.flavor(name)
+
+    def image(self, name: str) -> Image:
+        """Return an image from Glance."""
+        return self.glance.image(name)
+
+    def requested_host(self, name: str) -> ComputeHost:
+        """Return a host with its compute nodes.
+
+        If Nova is too old to return the uuids of compute nodes, Placement is
+        used: the provider of a compute node has the same name.
+        """
+        nodes = self.nova.compute_nodes()
+        if nodes is None:
+            uuids = [
+                provider['uuid']
+                for provider in self.placement.resource_providers(name=name)
+            ]
+            return ComputeHost(name, tuple(uuids))
+        return compute_host(
+            name, [(node.uuid, node.host, node.name) for node in nodes]
+        )
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of a project from Keystone."""
+        return KeystoneClient(self.connection).project(name, domain)
+
+    def domain(self, name: str) -> Domain:
+        """Return the domain with an id or name from Keystone."""
+        return KeystoneClient(self.connection).domain(name)
+
+    def domain_projects(
+        self, ids: Iterable[str]
+    ) -> dict[str, frozenset[str] | None]:
+        """Return the projects of domains from Keystone, by id."""
+        known = {
+            each: KeystoneClient(self.connection).domain_of_id(each)
+            for each in sorted(ids)
+        }
+        return {
+            each: domain.projects if domain else None
+            for each, domain in known.items()
+        }
+
+    @property
+    def nova_releases(self) -> tuple[int, ...]:
+        """The possible releases of Nova."""
+        return self.nova.releases
+
+    @lazy_property
+    def owned_nodes(self) -> tuple[int, int]:
+        """The numbers of compute nodes with and without OWNER_NOVA."""
+        nodes = self.compute_nodes.keys()
+        if _OWNER not in self.traits():
+            return 0, len(nodes)
+        providers = self.placement.resource_providers(required=[_OWNER])
+        having = nodes & {provider['uuid'] for provider in providers}
+        return len(having), len(nodes) - len(having)
+
+    def ports(self, server_id: str) -> list[Port]:
+        """Return the ports of a server from Neutron."""
+        return self.neutron.ports(server_id)
+
+    def segment_aggregates(self, port: Port) -> list[frozenset[str]]:
+        """Return the aggregates of a port's segments, which are providers."""
+        return [
+            self._aggregates_of(segment)
+            for segment in self.neutron.segments(port)
+        ]
+
+    def _aggregates_of(self, segment: str) -> frozenset[str]:
+        try:
+            return self.placement.aggregates(segment)
+        except exception.ServiceNotFound:
+            return frozenset()
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> list[ResourceGroup]:
+        """Return the request groups of a device profile, from Cyborg."""
+        return CyborgClient(self.connection).groups(profile, owner)
+
+    def server(self, name: str) -> Server:
+        """Return the request that a server was created with."""
+        return self.nova.server(name)
+
+    def close(self) -> None:
+        """Do nothing; sessions need no closing."""
+
+
+def _newest(document: Any) -> str:
+    """Return the newest microversion that Placement supports."""
+    return str(document['versions'][0]['max_version'])
+
+
+def _class_names(document: Any) -> frozenset[str]:
+    return frozenset(entry['name'] for entry in document['resource_classes'])
+
+
+def _used_images(servers: Iterable[Server]) -> set[str]:
+    return {server.image_id for server in servers if server.image_id}

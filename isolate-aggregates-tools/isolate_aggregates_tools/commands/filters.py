@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``filter list``: lists the request filters."""
+
+import argparse
+from dataclasses import astuple
+
+from isolate_aggregates_tools.cli import output
+from isolate_aggregates_tools.commands import clouds
+from isolate_aggregates_tools.mirrored import chain
+
+
+class ListFilters(output.Lister):
+    """Show the installed request filters, and whether they run.
+
+    Those that run come first, in the order in which they run. As csv, value,
+    json or yaml, and with -c Origin, the package and the class of each.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        clouds.add_snapshot_argument(parser)
+        return parser
+
+    def report(self, args: argparse.Namespace) -> output.Report:
+        # A cloud file may set which filters run.
+        with clouds.opened(self.app, args):
+            rows = map(astuple, chain.installed_filters(self.app.conf))
+        return output.Report(
+            document=None,
+            columns=('Name', 'Enabled', 'Note', 'Origin'),
+            rows=rows,
+            # The values of Origin are too long for most terminals.
+            people=('Name', 'Enabled', 'Note'),
+        )

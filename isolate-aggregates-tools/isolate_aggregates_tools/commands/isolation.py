@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lock list`` and ``lock show``: the locks, and the room behind them."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+import functools
+from typing import Any
+
+import os_resource_classes as orc
+
+from isolate_aggregates import filter_sets
+from isolate_aggregates_tools.cli import output
+from isolate_aggregates_tools.commands import clouds
+from isolate_aggregates_tools.commands import lock_documents as documents
+from isolate_aggregates_tools.documents import Aggregate, content
+from isolate_aggregates_tools.locks import details
+from isolate_aggregates_tools.locks.documents import Usage
+from isolate_aggregates_tools.locks.overview import LockOverview, overview
+
+_CLASSES = (orc.VCPU, orc.PCPU, orc.MEMORY_MB, orc.DISK_GB)
+
+
+class ListLocks(output.ReportLister):
+    """Show all locks, and the hosts and the capacity behind each.
+
+    A host counts for every lock it is behind. Capacity is that of the hosts'
+    own resource providers, as Placement counts it. As json or yaml: one
+    document with the names of aggregates and hosts and all resource classes.
+    As csv or value: free and used amounts in separate columns. The table has
+    dedicated CPUs (PCPU) only if there are any.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        clouds.add_snapshot_argument(parser)
+        return parser
+
+    def report(self, args: argparse.Namespace) -> output.Report:
+        with clouds.opened(self.app, args) as cloud:
+            locks = filter_sets.locks(self.app.conf, cloud.index)
+            entries = overview(cloud.snapshot, locks) if locks else ()
+            clouds.warn_if_unguarded(cloud, self.app.conf)
+        people = args.formatter == 'table'
+        amounts = _amounts if people else _numbers
+        # Few clouds have dedicated CPUs. Programs want the same columns.
+        classes = [
+            rc
+            for rc in _CLASSES
+            if not people
+            or rc != orc.PCPU
+            or any(rc in entry.capacity for entry in entries)
+        ]
+        usage = () if people else [f'{rc} used' for rc in classes]
+        columns = ('Lock', 'Aggregates', 'Hosts', *classes, *usage)
+        rows = [
+            (
+                entry.lock.name,
+                len(entry.lock.aggregates),
+                _hosts(entry) if people else len(entry.hosts),
+                *amounts([entry.capacity.get(rc) for rc in classes]),
+            )
+            for entry in entries
+        ]
+        return output.Report(
+            document=functools.partial(_document, entries),
+            columns=columns,
+            rows=rows,
+            nothing='No aggregate is locked.',
+        )
+
+
+def _document(entries: Iterable[LockOverview]) -> documents.Locks:
+    return documents.Locks(
+        locks=tuple(
+            documents.Lock(
+                name=entry.lock.name,
+                aggregates=tuple(
+                    Aggregate(name=a.name, uuid=a.uuid)
+                    for a in entry.lock.aggregates
+                ),
+                hosts=entry.hosts,
+                unusable_hosts=tuple(sorted(entry.unusable)),
+                capacity=entry.capacity,
+            )
+            for entry in entries
+        )
+    )
+
+
+class ShowDetails(output.ShowOne):
+    """Show everything about one lock, aggregate or host.
+
+    If a lock does not work, the output says why.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'name',
+            metavar='<name>',
+            help='Lock (its metadata key or its trait), aggregate (name, uuid '
+            'or number), or host',
+        )
+        parser.add_argument(
+            '--kind',
+            choices=details.KINDS,
+            help='Kind of the object, if several have the same name',
+        )
+        clouds.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        with clouds.opened(self.app, parsed_args) as cloud:
+            locks = filter_sets.locks(self.app.conf, cloud.index)
+            description = details.Details(cloud, locks, self.app.conf).find(
+                parsed_args.name, parsed_args.kind
+            )
+            clouds.warn_if_unguarded(cloud, self.app.conf)
+        found = content(description)
+        if parsed_args.formatter not in output.DOCUMENTS:
+            # Unlike an empty list, these do not apply.
+            for name in ('flavors', 'images', 'sent_flavors'):
+                if found.get(name, ()) is None:
+                    del found[name]
+            if not found.get('unusable_hosts', True):
+                del found['unusable_hosts']
+        return tuple(found), [output.field(v) for v in found.values()]
+
+
+def _hosts(entry: LockOverview) -> int | str:
+    number, unusable = len(entry.hosts), len(entry.unusable)
+    if not unusable:
+        return number
+    return f'{number}, {unusable} down or disabled'
+
+
+def _amounts(usages: Sequence[Usage | None]) -> Iterable[str]:
+    for usage in usages:
+        yield f'{usage.free} free, {usage.used} used' if usage else '-'
+
+
+def _numbers(usages: Sequence[Usage | None]) -> Iterable[int | None]:
+    yield from (usage.free if usage else None for usage in usages)
+    yield from (usage.used if usage else None for usage in usages)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tool of a rehearsal, away from every other cloud."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import yaml
+
+from isolate_aggregates_tools.rehearse import errors
+from isolate_aggregates_tools.rehearse.identity import REGION, USER
+
+_LAUNCHER = pathlib.Path(__file__).with_name('launcher.py')
+_FILES = ('clouds.yaml', 'clouds.yml', 'secure.yaml', 'secure.yml')
+_STDERR = 2
+_PROXIES = ('http_proxy', 'https_proxy', 'all_proxy')
+_NO_PROXY = '127.0.0.1,localhost'
+# How long a tool that is to end may take, in seconds.
+_PATIENCE = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """How a tool has ended.
+
+    :param status: Its exit status; negative for a signal, None if its time
+        was over.
+    :param left: The names of the processes that it left behind.
+    :param written: The paths that it wrote, which are not kept; None if the
+        working folder was not protected.
+    :param why_open: Why the working folder was not protected.
+    """
+
+    status: int | None
+    left: tuple[str, ...] = ()
+    written: tuple[str, ...] | None = None
+    why_open: str = ''
+
+
+class Launcher:
+    """A process that waits for the tool that it will run.
+
+    :param is_isolated: Whether it leaves all networks.
+    :raises NotIsolated: if the system does not allow that.
+    """
+
+    def __init__(self, is_isolated: bool = True) -> None:
+        self._exit = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            folder = tempfile.TemporaryDirectory(
+                prefix='rehearsal-', ignore_cleanup_errors=True
+            )
+            self.folder = pathlib.Path(stack.enter_context(folder))
+            stack.callback(_make_readable, self.folder)
+            for name in ('upper', 'work'):
+                (self.folder / name).mkdir()
+            for name in ('clouds.yaml', 'secure.yaml'):
+                (self.folder / name).write_text('{}\n')
+            ours, theirs = socket.socketpair()
+            self._channel = stack.enter_context(ours)
+            with theirs:
+                # Our own interpreter, with arguments of ours.
+                self._process = subprocess.Popen(  # noqa: S603
+                    [sys.executable, '-I', _LAUNCHER, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    # The standard output is for the report.
+                    stdout=_STDERR,
+                )
+            stack.callback(self._end)
+            self._send(
+                {
+                    'isolated': is_isolated,
+                    'folder': str(pathlib.Path.cwd()),
+                    'upper': str(self.folder / 'upper'),
+                    'work': str(self.folder / 'work'),
+                    'hidden': self._hidden(),
+                }
+            )
+            data, sockets, *_ = socket.recv_fds(self._channel, 4096, 1)
+            answer = json.loads(data or '{"problem": "it has ended"}')
+            if answer['problem']:
+                raise errors.NotIsolated(answer['problem'])
+            self._why_open = answer['open_folder']
+            self.listener = socket.socket(fileno=sockets[0])
+            stack.enter_context(self.listener)
+            self._exit = stack.pop_all()
+
+    def run(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        timeout: float | None = None,
+    ) -> Ended:
+        """Run the tool, and wait until it and all that it started has ended.
+
+        :param timeout: The longest time in seconds; None for any time.
+        """
+        self._send({'command': list(command), 'environ': dict(environ)})
+        self._channel.settimeout(timeout)
+        try:
+            line = self._channel.makefile('r').readline()
+        except TimeoutError:
+            self._end()
+            return self._ended(None)
+        result: Any = json.loads(line) if line else {'status': 1, 'left': ()}
+        return self._ended(result['status'], result['left'])
+
+    def close(self) -> None:
+        """End what still runs, and delete what it wrote."""
+        self._exit.close()
+
+    def _ended(self, status: int | None, left: Iterable[str] = ()) -> Ended:
+        written = None
+        if not self._why_open:
+            written = tuple(sorted(_written(self.folder / 'upper')))
+        return Ended(status, tuple(left), written, self._why_open)
+
+    def _end(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _send(self, document: Mapping[str, Any]) -> None:
+        self._channel.sendall(json.dumps(document).encode() + b'\n')
+
+    def _hidden(self) -> dict[str, str]:
+        """Return the files of the user's clouds, and what is seen instead."""
+        return {
+            str(path.resolve()): str(
+                self.folder / f'{path.name.partition(".")[0]}.yaml'
+            )
+            for path in _files(os.environ)
+            if path.is_file()
+        }
+
+
+def clouds_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the user's clouds with their regions; no more."""
+    clouds = {'rehearsal': REGION}
+    for path in _files(environ):
+        with contextlib.suppress(
+            OSError, ValueError, yaml.YAMLError, AttributeError, LookupError
+        ):
+            found = yaml.safe_load(path.read_text())['clouds']
+            for name, cloud in found.items():
+                regions = cloud.get('regions') or [REGION]
+                region = cloud.get('region_name', regions[0])
+                if isinstance(region, dict):
+                    region = region['name']
+                clouds.setdefault(str(name), str(region))
+    if name := environ.get('OS_CLOUD'):
+        clouds.setdefault(name, environ.get('OS_REGION_NAME', REGION))
+    return clouds
+
+
+def environment(
+    folder: pathlib.Path,
+    url: str,
+    password: str,
+    clouds: Mapping[str, str],
+    environ: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the variables of the tool, and write its clouds.yaml.
+
+    Nothing of a real cloud is left but its name and its region.
+
+    :param folder: Where the files of clouds are written.
+    :param url: The URL of the local API.
+    :param clouds: The names of the clouds that tools may name, with their
+        regions.
+    """
+    auth = {
+        'auth_url': f'{url}/identity/v3',
+        'username': USER,
+        'password': password,
+        'project_name': USER,
+        'user_domain_id': 'default',
+        'project_domain_id': 'default',
+    }
+    content = {
+        name: {
+            'auth': auth,
+            'region_name': region,
+            'identity_api_version': '3',
+        }
+        for name, region in clouds.items()
+    }
+    path = folder / 'clouds.yaml'
+    path.write_text(yaml.safe_dump({'clouds': content}))
+    own = {
+        key: value
+        for key, value in environ.items()
+        if not key.upper().startswith(('OS_', 'TF_VAR_OS_'))
+        and key.lower() not in (*_PROXIES, 'no_proxy')
+    }
+    if name := environ.get('OS_CLOUD'):
+        # Scripts may name it.
+        own['OS_CLOUD'] = name
+    own |= {f'OS_{key.upper()}': value for key, value in auth.items()}
+    own |= {
+        'OS_REGION_NAME': environ.get(
+            'OS_REGION_NAME', clouds.get(environ.get('OS_CLOUD', ''), REGION)
+        ),
+        'OS_IDENTITY_API_VERSION': '3',
+        'OS_AUTH_TYPE': 'password',
+        'OS_CLIENT_CONFIG_FILE': str(path),
+        'OS_CLIENT_SECURE_FILE': str(folder / 'secure.yaml'),
+        **dict.fromkeys(('no_proxy', 'NO_PROXY'), _NO_PROXY),
+    }
+    for name in _PROXIES:
+        # Whatever wants to leave is refused by the local API, and listed.
+        own[name] = own[name.upper()] = url
+    return own
+
+
+def check(command: Sequence[str]) -> None:
+    """Check that there is such a program.
+
+    :raises NoSuchProgram: if there is none.
+    """
+    if shutil.which(command[0]) is None:
+        raise errors.NoSuchProgram(command[0])
+
+
+def _files(environ: Mapping[str, str]) -> Iterable[pathlib.Path]:
+    """Return where the files of the user's clouds may be."""
+    for name in ('OS_CLIENT_CONFIG_FILE', 'OS_CLIENT_SECURE_FILE'):
+        if given := environ.get(name):
+            yield pathlib.Path(given)
+    home = pathlib.Path(
+        environ.get('XDG_CONFIG_HOME', environ.get('HOME', '/') + '/.config')
+    )
+    for folder in (pathlib.Path(), home / 'openstack', '/etc/openstack'):
+        for name in _FILES:
+            yield pathlib.Path(folder, name)
+
+
+def _written(upper: pathlib.Path) -> Iterable[str]:
+    """Yield what an overlay has that its folder has not, or has deleted."""
+    for folder, _, names in os.walk(upper):
+        for name in names:
+            path = pathlib.Path(folder, name)
+            is_gone = stat.S_ISCHR(path.lstat().st_mode)
+            relative = str(path.relative_to(upper))
+            yield f'{relative} (deleted)' if is_gone else relative
+
+
+def _make_readable(folder: pathlib.Path) -> None:
+    """Let the folder be deleted: the kernel makes one without any right."""
+    work = folder / 'work' / 'work'
+    with contextlib.suppress(OSError):
+        work.chmod(0o700)

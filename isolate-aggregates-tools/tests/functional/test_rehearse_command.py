@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rehearse`` runs a tool away from every network, and says what it did."""
+
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+import yaml
+
+from isolate_aggregates_tools.effect.documents import EFFECT
+from isolate_aggregates_tools.rehearse.errors import NotIsolated
+from isolate_aggregates_tools.rehearse.tool import Launcher
+
+CLOUD = {
+    'version': 1,
+    'settings': {'scheduler': {'enable_isolated_aggregate_filtering': True}},
+    'aggregates': [
+        {
+            'name': 'gpu',
+            'id': 7,
+            'metadata': {'trait:CUSTOM_GPU': 'required'},
+            'hosts': ['g1'],
+        }
+    ],
+    'providers': [
+        {
+            'name': name,
+            'traits': ['CUSTOM_GPU'] if name == 'g1' else [],
+            'inventories': {'VCPU': 8, 'MEMORY_MB': 8192, 'DISK_GB': 100},
+        }
+        for name in ('g1', 'c1')
+    ],
+    'flavors': [{'name': 'm1', 'id': 'm1', 'vcpus': 1, 'ram': 64, 'disk': 1}],
+}
+# A tool: its arguments are requests to Nova, with a body in JSON.
+TOOL = """
+import json, os, sys, urllib.request
+
+def send(method, url, body=None, **headers):
+    content = None if body is None else json.dumps(body).encode()
+    headers = {'Content-Type': 'application/json', **headers}
+    request = urllib.request.Request(
+        url, content, headers, method=method
+    )
+    return urllib.request.urlopen(request)
+
+auth = os.environ['OS_AUTH_URL']
+user = {
+    'name': os.environ['OS_USERNAME'],
+    'password': os.environ['OS_PASSWORD'],
+    'domain': {'id': 'default'},
+}
+identity = {'methods': ['password'], 'password': {'user': user}}
+answer = send('POST', auth + '/auth/tokens', {'auth': {'identity': identity}})
+token = answer.headers['X-Subject-Token']
+[nova] = [
+    service['endpoints'][0]['url']
+    for service in json.load(answer)['token']['catalog']
+    if service['type'] == 'compute'
+]
+for line in sys.argv[1:]:
+    method, path, *body = line.split(' ', 2)
+    try:
+        send(
+            method,
+            nova + path,
+            *map(json.loads, body),
+            **{'X-Auth-Token': token},
+        )
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+"""
+UNSET = (
+    'POST /os-aggregates/7/action '
+    '{"set_metadata": {"metadata": {"trait:CUSTOM_GPU": null}}}'
+)
+SET = UNSET.replace('null', '"required"')
+ADD = 'POST /os-aggregates/7/action {"add_host": {"host": "c1"}}'
+
+
+def _is_isolated():
+    try:
+        Launcher().close()
+    except NotIsolated:
+        return False
+    return True
+
+
+@pytest.fixture(scope='module')
+def isolated():
+    """Leave out what needs user namespaces, where there are none."""
+    if not _is_isolated():
+        pytest.skip('the system does not allow user namespaces')
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with a cloud file and a tool, to work in."""
+    (tmp_path / 'cloud.yaml').write_text(yaml.safe_dump(CLOUD))
+    (tmp_path / 'tool.py').write_text(TOOL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def rehearse(files, isolated, run):
+    """Run a rehearsal."""
+
+    def rehearsed(*command, options=()):
+        words = ('rehearse', '--snapshot', 'cloud.yaml', *options)
+        return run(*words, '--', *command)
+
+    return rehearsed
+
+
+def rehearse_apart(*command, env=None):
+    """Run a rehearsal in a process of its own, with what its tool prints."""
+    program = (sys.executable, '-m', 'isolate_aggregates_tools', 'rehearse')
+    return subprocess.run(
+        [*program, '--snapshot', 'cloud.yaml', '--', *command],
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def tool(*lines):
+    return sys.executable, 'tool.py', *lines
+
+
+@pytest.mark.parametrize(
+    ('command', 'status', 'said'),
+    [
+        (('true',), 0, 'The tool leaves the cloud as it is.'),
+        (('false',), 9, 'The tool failed with status 1.'),
+        (('sh', '-c', 'kill -9 $$'), 9, 'The tool was ended by signal 9.'),
+        (tool(ADD), 6, 'lock trait:CUSTOM_GPU: gains c1'),
+        (tool('DELETE /os-aggregates/7'), 7, 'aggregate gpu is not empty'),
+        (
+            tool('GET /os-keypairs'),
+            8,
+            'Not known: GET nova /os-keypairs: this request.',
+        ),
+        # What is not known counts more than a tool that fails, and so on.
+        (
+            ('sh', '-c', f'{" ".join(tool())} "GET /os-keypairs"; exit 3'),
+            8,
+            'The tool failed with status 3.',
+        ),
+        (
+            (
+                *('sh', '-c'),
+                f'{shlex.join(tool())} "DELETE /os-aggregates/7"; exit 3',
+            ),
+            9,
+            'is not empty',
+        ),
+        (
+            tool(UNSET, SET),
+            0,
+            'Only in between, from request 1 of 2 (POST nova '
+            '/os-aggregates/7/action) on, servers of flavor m1 may use '
+            'g1.',
+        ),
+        (
+            ('sh', '-c', 'sleep 60 & exit 0'),
+            8,
+            'the processes that the tool left behind would have done, which '
+            'were ended: sleep',
+        ),
+    ],
+)
+def test_the_status_and_the_report(rehearse, command, status, said):
+    result = rehearse(*command, options=('--detailed-exitcode',))
+    assert said in result.out
+    assert result.code == status
+
+
+def test_the_document_is_that_of_effect(rehearse):
+    result = rehearse(
+        *tool(UNSET, SET, 'GET /os-keypairs', 'DELETE /os-aggregates/7'),
+        options=('-f', 'json'),
+    )
+    document = json.loads(result.out)
+    jsonschema.validate(document, EFFECT)
+    assert len(document['steps']) == 2
+    assert len(document['gaps']) == 1
+    assert document['refused'] == [
+        {
+            'step': 'DELETE nova /os-aggregates/7',
+            'reason': 'aggregate gpu is not empty',
+        }
+    ]
+    assert document['unknown'] == ['GET nova /os-keypairs: this request']
+
+
+def test_the_cloud_afterwards_can_be_saved_and_tested(rehearse, files):
+    assert rehearse(*tool(ADD), options=('--output', 'new.yaml')).code == 0
+    saved = yaml.safe_load((files / 'new.yaml').read_text())
+    assert saved['aggregates'][0]['hosts'] == ['c1', 'g1']
+
+
+def test_no_credentials_reach_the_tool(isolated, files, tmp_path):
+    home = tmp_path / 'home'
+    config = home / '.config' / 'openstack'
+    config.mkdir(parents=True)
+    secret = 'correct horse battery staple'
+    content = {
+        'clouds': {
+            'prod': {
+                'auth': {'password': secret, 'auth_url': 'https://prod/v3'},
+                'region_name': 'north',
+            }
+        }
+    }
+    for path in (config / 'clouds.yaml', files / 'clouds.yaml'):
+        path.write_text(yaml.safe_dump(content))
+    (config / 'secure.yaml').write_text(yaml.safe_dump(content))
+    script = (
+        'env; cat clouds.yaml ~/.config/openstack/*.yaml '
+        '"$OS_CLIENT_CONFIG_FILE" "$OS_CLIENT_SECURE_FILE"'
+    )
+    result = rehearse_apart(
+        *('sh', '-c', script),
+        env={
+            'HOME': str(home),
+            'OS_PASSWORD': secret,
+            'OS_AUTH_URL': 'https://prod/v3',
+            'OS_TOKEN': secret,
+            'OS_CLOUD': 'prod',
+            'TF_VAR_os_password': secret,
+        },
+    )
+    assert result.returncode == 0, result.stderr
+    assert secret not in result.stderr
+    assert 'https://prod' not in result.stderr
+    assert 'OS_CLOUD=prod' in result.stderr
+    written = result.stderr.rpartition('clouds:\n')[2]
+    assert 'prod:' in written
+    assert 'region_name: north' in written
+    # They are still there.
+    assert secret in (files / 'clouds.yaml').read_text()
+
+
+def test_nothing_leaves_the_machine(isolated, files):
+    script = (
+        'import socket\n'
+        'for family, address in ((2, "192.0.2.1"), (10, "2001:db8::1")):\n'
+        '    try:\n'
+        '        socket.socket(family).connect((address, 80))\n'
+        '    except OSError as error:\n'
+        '        print(error.strerror)\n'
+        'print([name for _, name in socket.if_nameindex()])\n'
+    )
+    result = rehearse_apart(sys.executable, '-c', script)
+    assert result.stderr.count('Network is unreachable') == 2
+    assert "['lo']" in result.stderr
+
+
+def test_a_proxy_is_refused_and_listed(rehearse):
+    script = (
+        'import urllib.request\n'
+        'urllib.request.urlopen("https://keystone.example/v3")'
+    )
+    result = rehearse(sys.executable, '-c', script)
+    assert result.code == 8
+    assert 'CONNECT proxy keystone.example:443' in result.out
+
+
+def test_the_working_folder_stays_as_it_is(rehearse, files):
+    result = rehearse('sh', '-c', 'echo x > new; echo y >> tool.py; rm -r old')
+    assert not (files / 'new').exists()
+    assert (files / 'tool.py').read_text() == TOOL
+    assert (
+        'What the tool wrote to the working folder is not kept: new, tool.py.'
+    ) in result.out
+
+
+def test_a_tool_is_ended_after_its_time(rehearse):
+    began = time.monotonic()
+    result = rehearse(
+        *('sh', '-c', 'sleep 300; echo no'), options=('--time-limit', '1')
+    )
+    assert time.monotonic() - began < 60
+    assert result.code == 9
+    assert 'The tool was ended after 1 second.' in result.out
+
+
+def test_ctrl_c_ends_the_tool_too(files, isolated):
+    script = 'echo $$ > /proc/self/fd/2; exec sleep 300'
+    with subprocess.Popen(
+        [
+            *(sys.executable, '-m', 'isolate_aggregates_tools', 'rehearse'),
+            *('--snapshot', 'cloud.yaml', '--', 'sh', '-c', script),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Who starts the tests in the background ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        number = int(process.stderr.readline())
+        # As a terminal does: to all of them.
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    assert not pathlib.Path('/proc', str(number)).exists()
+
+
+def test_where_there_are_no_namespaces_it_refuses(run, files, monkeypatch):
+    text = Launcher.__init__.__globals__['_LAUNCHER'].read_text()
+    broken = files / 'launcher.py'
+    # As where the system restricts user namespaces.
+    broken.write_text(text.replace('_LIBC.unshare(', '_LIBC.setns(-1 + 0 * '))
+    monkeypatch.setitem(Launcher.__init__.__globals__, '_LAUNCHER', broken)
+    words = ('rehearse', '--snapshot', 'cloud.yaml')
+    result = run(*words, '--', 'true')
+    assert result.code == 1
+    assert result.err.count('\n') == 1
+    assert 'give --any-network' in result.err
+    result = run(*words, '--any-network', '--', 'true')
+    assert result.code == 0
+    assert 'The tool could reach other networks.' in result.out
+    assert 'stays, as it could not be protected' in result.out
+
+
+def test_there_is_such_a_program(run, files):
+    result = run('rehearse', '--snapshot', 'cloud.yaml', '--', 'ansible-plybk')
+    assert result.code == 1
+    assert "There is no program 'ansible-plybk'" in result.err
+    result = run('rehearse', '--snapshot', 'cloud.yaml')
+    assert result.code == 2

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each exit status has one meaning in all commands of both programs."""
+
+from importlib import metadata
+import pathlib
+
+import pytest
+import yaml
+
+EXAMPLE = pathlib.Path(__file__).parents[3] / 'examples/reservations.yaml'
+
+# What a refused request is asked with.
+ASKING = (
+    'explain --flavor',
+    'candidate list --flavor',
+    'capacity list --flavor',
+    'candidate list --query --flavor',
+    'relocation create --room-for',
+)
+
+# The flavors that are refused, by who refuses them.
+REFUSED = {
+    'a filter': {'reservation:0badcafe': 'true'},
+    'nova-api': {'hw:cpu_policy': 'rigid'},
+}
+
+REJECTED = {'Placement': {'trait:CUSTOM_odd': 'required'}}
+
+# The other required arguments of commands that read a cloud file.
+ON_FILES = {
+    'audit': '',
+    'candidate list': '--flavor m1',
+    'capacity list': '--flavor m1',
+    'check': '--flavor m1 --host host1',
+    'effect show': '--sync',
+    'explain': '--flavor m1',
+    'exporter': '--output metrics.prom',
+    'filter list': '',
+    'lock list': '',
+    'matrix list': '',
+    'rehearse': '-- true',
+    'relocation create': '--out-of-place',
+    'report save': '',
+    'lock show': 'host1',
+    'survival list': '',
+    'sync': '',
+}
+
+OURS = sorted(
+    each.name.replace('_', ' ')
+    for each in metadata.entry_points(group='isolate_aggregates.cli')
+)
+
+
+@pytest.fixture
+def refusing(tmp_path):
+    """Return a cloud file with a flavor for each kind of refusal."""
+    cloud = yaml.safe_load(EXAMPLE.read_text())
+    cloud['flavors'] += [
+        {
+            'name': name,
+            **{'vcpus': 1, 'ram': 64, 'disk': 1, 'extra_specs': specs},
+        }
+        for name, specs in {**REFUSED, **REJECTED}.items()
+    ]
+    cloud['servers'] = []
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(yaml.safe_dump(cloud))
+    return str(path)
+
+
+@pytest.mark.parametrize('by', REFUSED)
+@pytest.mark.parametrize('words', ASKING)
+def test_a_refused_request_has_one_status(run, refusing, words, by):
+    result = run(*words.split(), by, '--snapshot', refusing)
+    assert (result.code, result.err.count('\n')) in ((4, 1), (4, 0))
+
+
+@pytest.mark.parametrize('command', ['explain', 'capacity list'])
+def test_a_query_that_placement_rejects_is_refused_too(run, refusing, command):
+    result = run(
+        *command.split(), '--flavor', 'Placement', '--snapshot', refusing
+    )
+    assert result.code == 4
+    assert 'would reject the request' in result.out
+
+
+def test_a_refused_request_has_the_same_status_in_the_client(
+    openstack, refusing
+):
+    result = openstack(
+        *('isolation', 'candidate', 'list', '--flavor', 'a filter'),
+        *('--snapshot', refusing),
+    )
+    assert (result.code, result.err.count('\n')) == (4, 1)
+
+
+@pytest.mark.parametrize('command', OURS)
+def test_an_invalid_option_has_one_status(run, command):
+    assert run(*command.split(), '--no-such-option').code == 2
+
+
+def test_an_invalid_option_has_the_same_status_in_the_client(openstack):
+    assert openstack('isolation', 'audit', '--no-such-option').code == 2
+
+
+@pytest.mark.parametrize('command', ON_FILES)
+def test_a_file_that_cannot_be_read_has_one_status(
+    run, command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        *(*command.split(), '--snapshot', 'none.yaml'),
+        *ON_FILES[command].split(),
+    )
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
+        'none.yaml cannot be read: No such file or directory.\n'
+    )
+
+
+@pytest.mark.parametrize('how', ['table', 'json'])
+@pytest.mark.parametrize('detailed', [(), ('--detailed-exitcode',)])
+def test_a_change_that_was_not_read_has_a_status_of_its_own(
+    run, tmp_path, detailed, how
+):
+    result = run(
+        *('effect', 'show', '--snapshot', str(EXAMPLE), '-f', how, *detailed),
+        *('--ansible', str(unread(tmp_path))),
+    )
+    assert result.code == 8
+    said(result.out, how)
+
+
+@pytest.mark.parametrize('how', ['table', 'json'])
+def test_a_test_of_a_change_that_was_not_read_is_not_passed(
+    run, tmp_path, how
+):
+    expected = tmp_path / 'expected.yaml'
+    snapshot = ('--snapshot', str(EXAMPLE))
+    assert (
+        run('test', '--init', '--output', str(expected), *snapshot).code == 0
+    )
+    result = run(
+        *('test', str(expected), *snapshot, '-f', how),
+        *('--ansible', str(unread(tmp_path))),
+    )
+    assert result.code == 8
+    said(result.out, how)
+
+
+def unread(folder):
+    """Return a file with a part that is read, and one that is not."""
+    path = folder / 'vars.yml'
+    path.write_text(
+        'os_host_aggregates: []\nos_flavors: [{name: m1, extra_specs: {}}]\n'
+    )
+    return path
+
+
+def said(output, how):
+    sentence = 'Variable os_flavors is not read.'
+    if how == 'json':
+        assert yaml.safe_load(output)['unread'] == [sentence]
+    else:
+        assert f'Not read: {sentence}\n' in output

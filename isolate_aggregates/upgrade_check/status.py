@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates-status``: checks for a nova-scheduler.
+
+It reads the files that nova-scheduler reads. Output and exit codes are those
+of `oslo.upgradecheck
+<https://docs.openstack.org/oslo.upgradecheck/latest/>`_: 0 for success, 1 for
+warnings, 2 for failures.
+"""
+
+from collections.abc import Iterable
+import functools
+import logging
+import pathlib
+import sys
+from typing import Any
+
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+from oslo_upgradecheck.upgradecheck import Code
+
+from isolate_aggregates import exception
+from isolate_aggregates import options as tools_options
+from isolate_aggregates.upgrade_check import race_probe
+from isolate_aggregates.upgrade_check.checks import (
+    Checks,
+    placement_client,
+)
+
+# By these names oslo.config finds the files of nova-scheduler.
+_PROJECT = 'nova'
+_PROGRAM = 'nova-scheduler'
+
+# The exit code of oslo.upgradecheck if no check was made.
+_NOT_CHECKED = 255
+
+_SOLD_TWICE = (
+    'Placement accepted {} claims of one unit that were written at the same '
+    'time. With Placement 14 to 16 set [placement] '
+    'allocation_conflict_retry_count = 1 in placement.conf, or apply the '
+    'patch of this package; with 9 to 13 on MySQL or MariaDB use READ '
+    'COMMITTED. See "Known Placement bugs" in the documentation.'
+)
+_NOT_SOLD_TWICE = (
+    f'Placement accepted one of {race_probe.CLAIMS} claims of one unit in '
+    f'each of {race_probe.ROUNDS} rounds. This is no proof: with other '
+    'workers, databases or load it may accept more.'
+)
+
+
+def _probe_placement() -> int:
+    """Try whether Placement sells more than there is, and say so."""
+    try:
+        sold = race_probe.most_sold(placement_client())
+    except (exception.IsolateAggregatesError, cfg.Error) as exc:
+        print(exc, file=sys.stderr)
+        return _NOT_CHECKED
+    print(_SOLD_TWICE.format(sold) if sold > 1 else _NOT_SOLD_TWICE)
+    return int(Code.FAILURE if sold > 1 else Code.SUCCESS)
+
+
+def _add_commands(checks: Checks, subparsers: Any) -> None:
+    """Add ``placement check`` to the command of oslo.upgradecheck."""
+    upgrade = subparsers.add_parser('upgrade')
+    upgrade.add_argument('check', choices=['check'])
+    upgrade.add_argument(
+        '--json', action='store_true', help='Print the results as JSON.'
+    )
+    upgrade.set_defaults(action_fn=checks.check)
+    of_placement = subparsers.add_parser('placement')
+    of_placement.add_argument('check', choices=['check'])
+    of_placement.add_argument(
+        '--probe',
+        action='store_true',
+        required=True,
+        help='Write claims to a scratch provider and delete it afterwards.',
+    )
+    of_placement.set_defaults(action_fn=_probe_placement)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program.
+
+    :param argv: The arguments, without the name of the program.
+    """
+    try:
+        from isolate_aggregates.nova import registration
+    except ImportError:
+        conf = cfg.ConfigOpts()
+    else:
+        conf = registration.CONF
+    tools_options.register_opts(conf)
+    # Hide the warnings about retries; only the result matters.
+    logging.getLogger('keystoneauth').setLevel(logging.ERROR)
+    arguments = sys.argv[1:] if argv is None else argv
+    conf.register_cli_opt(
+        cfg.SubCommandOpt(
+            'command',
+            handler=functools.partial(_add_commands, Checks(conf)),
+        )
+    )
+    files = cfg.find_config_files(_PROJECT, _PROGRAM)
+    directories = cfg.find_config_dirs(_PROJECT, _PROGRAM)
+    try:
+        conf(
+            list(arguments),
+            project=_PROJECT,
+            default_config_files=files,
+            default_config_dirs=directories,
+        )
+    except (cfg.Error, UnicodeError) as exc:
+        paths = [
+            *files,
+            *directories,
+            *(one.removeprefix('--config-file=') for one in arguments),
+        ]
+        print(_unreadable(exc, paths), file=sys.stderr)
+        return _NOT_CHECKED
+    # It decides by this whether to print JSON.
+    upgradecheck.CONF = conf
+    return int(upgradecheck.run(conf))
+
+
+def _unreadable(exc: Exception, paths: Iterable[str]) -> str:
+    """Return why the configuration files cannot be read.
+
+    :param paths: What may be such a file, or a directory of them.
+    """
+    if not isinstance(exc, UnicodeError):
+        return str(exc)
+    for path in map(pathlib.Path, paths):
+        for file in sorted(path.glob('*.conf')) if path.is_dir() else [path]:
+            try:
+                file.read_text('utf-8')
+            except OSError:
+                continue
+            except UnicodeError as error:
+                return f'{file} cannot be read: {error}.'
+    return f'A configuration file cannot be read: {exc}.'
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command loads no more than it needs.
+
+Raise a number only in a commit that says what its command needs it for.
+"""
+
+from importlib import metadata
+import json
+import subprocess
+import sys
+
+from cases import cases
+import pytest
+
+# The most lines of the tools and the reservations that a command loads.
+BUDGET = {
+    'audit': 24_900,
+    'candidate_list': 14_400,
+    'capacity_list': 14_300,
+    'check': 16_000,
+    'effect_show': 26_400,
+    'explain': 22_600,
+    'exporter': 25_500,
+    'filter_list': 11_500,
+    'key_add': 12_400,
+    'key_remove': 12_400,
+    'ledger': 14_700,
+    'lock_create': 13_100,
+    'lock_delete': 13_100,
+    'lock_list': 11_100,
+    'lock_show': 11_100,
+    'matrix_list': 15_000,
+    'provider_set': 12_200,
+    'provider_unset': 12_200,
+    'rehearse': 27_900,
+    'relocation_create': 27_500,
+    'report_save': 28_500,
+    'reservation_calendar_list': 14_100,
+    'reservation_create': 14_600,
+    'reservation_end': 14_800,
+    'reservation_history_list': 14_500,
+    'reservation_host_list': 14_300,
+    'reservation_host_set': 14_300,
+    'reservation_list': 14_800,
+    'reservation_reconcile': 14_400,
+    'reservation_repair': 14_400,
+    'reservation_set': 14_800,
+    'reservation_show': 14_800,
+    'snapshot_save': 9_500,
+    'survival_list': 26_000,
+    'sync': 20_300,
+    'test': 30_400,
+}
+# The most lines of the tools that a command of the reservations loads.
+FRAMEWORK = 6_500
+
+TOOLS = 'isolate_aggregates_tools'
+RESERVATIONS = 'isolate_aggregates_reservations'
+
+_SCRIPT = """
+import importlib, json, pathlib, sys
+names, prefixes = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+counted = {}
+for name, module in names.items():
+    for loaded in [*sys.modules]:
+        if loaded.startswith('isolate_aggregates'):
+            del sys.modules[loaded]
+    importlib.import_module(module)
+    counted[name] = {
+        prefix: sum(
+            len(pathlib.Path(each.__file__).read_bytes().splitlines())
+            for one, each in sys.modules.items()
+            if f'{one}.'.startswith(f'{prefix}.')
+        )
+        for prefix in prefixes
+    }
+print(json.dumps(counted))
+"""
+
+
+@pytest.fixture(scope='module')
+def lines():
+    """How many lines of either part each command loads."""
+    modules = {
+        one.name: one.module
+        for one in metadata.entry_points(group='isolate_aggregates.cli')
+    }
+    result = subprocess.run(
+        [
+            *(sys.executable, '-W', 'ignore', '-c', _SCRIPT),
+            *map(json.dumps, (modules, (TOOLS, RESERVATIONS))),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(result.stdout)
+
+
+def test_every_command_has_a_budget(lines):
+    assert lines.keys() == BUDGET.keys()
+
+
+@cases('name', {name: name for name in BUDGET})
+def test_a_command_loads_no_more_than_its_budget(lines, name):
+    assert sum(lines[name].values()) <= BUDGET[name]
+
+
+def test_reservations_load_little_of_the_tools(lines):
+    loaded = {
+        name: counts[TOOLS]
+        for name, counts in lines.items()
+        if counts[RESERVATIONS]
+    }
+    assert len(loaded) > 10
+    assert max(loaded.values()) <= FRAMEWORK
