@@ -61,6 +61,10 @@ _MEANINGS = {
 }
 
 
+# What the commands of a distribution that may be missing begin with.
+_RESERVATION = ('reservation',)
+
+
 class CommandManager(commandmanager.CommandManager):
     """Finds commands, and imports each only when it runs."""
 
@@ -104,6 +108,12 @@ class CommandManager(commandmanager.CommandManager):
             see = _help(*words)
             return f'Several commands begin with {name!r}. See {see}.'
         group = [c for c in self.commands if c.split()[:1] == [*words[:1]]]
+        if not group and words[:1] == _RESERVATION:
+            return (
+                f'There is no command {name!r}: it belongs to the '
+                'distribution isolate-aggregates-reservations, which is not '
+                'installed here.'
+            )
         see = _help(words[0]) if len(group) > 1 else f'{shell.PROGRAM} --help'
         return (
             f'There is no command {name!r}{self._meant(words, group)}. '

@@ -5,6 +5,7 @@ Reservations are a distribution of their own, which may not be installed: their
 commands are loaded by name.
 """
 
+from collections.abc import Collection
 import dataclasses
 import datetime
 from importlib import metadata
@@ -26,8 +27,15 @@ def command(name: str) -> Any:
 
     :raises InvalidRequest: if their distribution is not installed.
     """
+    if name not in _installed():
+        raise _unknown(name, '')
     [plugin] = entry_points.load(_COMMANDS, [name], _unknown).values()
     return plugin
+
+
+def _installed() -> Collection[str]:
+    """Return the names of the entry points of all installed commands."""
+    return metadata.entry_points(group=_COMMANDS).names
 
 
 def with_review(
@@ -41,9 +49,7 @@ def with_review(
     :raises InvalidRequest: if the cloud may have reservations, and what reads
         them is not installed.
     """
-    if not may_exist(cloud.snapshot) and _REVIEW not in (
-        metadata.entry_points(group=_COMMANDS).names
-    ):
+    if not may_exist(cloud.snapshot) and _REVIEW not in _installed():
         return cloud
     review = command(_REVIEW).review(
         app.conf,

@@ -49,3 +49,13 @@ def test_a_cloud_that_has_them_is_not_said_to_be_in_order(
         'isolate-aggregates-reservations, which is not installed here: '
         'install it beside isolate-aggregates-tools.\n'
     )
+
+
+def test_a_command_of_theirs_is_refused_with_where_it_is(run):
+    finished = run('reservation', 'list')
+    assert finished.code == 2
+    assert finished.err == (
+        "There is no command 'reservation list': it belongs to the "
+        'distribution isolate-aggregates-reservations, which is not installed '
+        'here.\n'
+    )
