@@ -17,8 +17,8 @@ from sentences import sentence
 import yaml
 
 from isolate_aggregates_reservations.commands import client as of_reservations
-from isolate_aggregates_tools.cli import app
-from isolate_aggregates_tools.cli.osc import plugin
+from isolate_aggregates_tools.cli import app, versions
+from isolate_aggregates_tools.cli.osc import deferred, plugin
 from isolate_aggregates_tools.commands import client as of_tools
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -334,6 +334,21 @@ def test_the_help_of_the_group_names_its_commands(openstack):
         'Command "isolation" matches:',
         *sorted(f'  isolation {name}' for name in NAMES),
     ]
+
+
+def test_a_service_is_no_name_that_the_client_suggests():
+    assert [*deferred.names(['exporter', 'lock_list']).values()] == [
+        'isolation lock list'
+    ]
+
+
+def test_the_client_refuses_distributions_of_different_releases(
+    openstack, monkeypatch
+):
+    monkeypatch.setattr(versions, 'mismatch', lambda: 'They do not fit.')
+    result = openstack('isolation', 'filter', 'list')
+    assert (result.code, result.out) == (1, '')
+    assert result.err == 'They do not fit.\n'
 
 
 def test_a_command_is_not_guessed(openstack):

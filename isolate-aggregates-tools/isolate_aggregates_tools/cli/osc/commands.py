@@ -22,9 +22,11 @@ from isolate_aggregates_tools.cli import (
     listed,
     settings,
     usage,
+    versions,
 )
 from isolate_aggregates_tools.cli.exit_status import REFUSED, ExitStatus
 from isolate_aggregates_tools.cli.osc import deferred
+from isolate_aggregates_tools.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from osc_lib import shell
@@ -47,7 +49,13 @@ class ClientProgram:
         return getattr(self._client, name)
 
     def configure(self) -> None:
-        """Read the configuration files."""
+        """Read the configuration files.
+
+        :raises InvalidRequest: if distributions of different releases are
+            installed.
+        """
+        if problem := versions.mismatch():
+            raise InvalidRequest(problem)
         settings.quiet_libraries(bool(self._client.options.debug))
         settings.register(self.conf)
         # From the options, or else from clouds.yaml.
@@ -122,11 +130,8 @@ class ClientCommand(command.Command):
 
 def refuse(name: str) -> NoReturn:
     """Report that a command does not exist, and exit with status 2."""
-    names = [
-        f'{deferred.GROUP} {name.replace("_", " ")}'
-        for name in listed.descriptions()
-    ]
-    suggestion = meant(name, names)
+    names = deferred.names(listed.descriptions())
+    suggestion = meant(name, names.values())
     parser = usage.Parser(prog='openstack')
     parser.error(f'there is no command {name!r}{suggestion}')
 

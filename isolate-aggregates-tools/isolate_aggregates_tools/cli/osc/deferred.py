@@ -78,19 +78,24 @@ def deferred(
     :param descriptions: The names of entry points in isolate_aggregates.cli.
     :param module: The name of the module that will have the classes.
     """
+    classes = (
+        _deferred(entry_point, name, module)
+        for entry_point, name in names(descriptions).items()
+    )
+    return {cls.__name__: cls for cls in classes}
+
+
+def names(descriptions: Iterable[str]) -> dict[str, str]:
+    """Return the names in the client, by those of the entry points."""
     return {
-        cls.__name__: cls
-        for cls in (
-            _deferred(name, module)
-            for name in descriptions
-            if name != _SERVICE
-        )
+        entry_point: f'{GROUP} {entry_point.replace("_", " ")}'
+        for entry_point in descriptions
+        if entry_point != _SERVICE
     }
 
 
-def _deferred(entry_point: str, module: str) -> type[Deferred]:
+def _deferred(entry_point: str, name: str, module: str) -> type[Deferred]:
     *objects, action = entry_point.split('_')
-    name = f'{GROUP} {entry_point.replace("_", " ")}'
     return type(
         ''.join(word.capitalize() for word in (action, *objects)),
         (Deferred,),
