@@ -13,10 +13,8 @@ import types
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.derived import derived_uuid
 from isolate_aggregates.request import ComputeHost, Flavor, Image
-from isolate_aggregates.testing.builders import (
-    canonical_uuid,
-    make_flavor,
-)
+from isolate_aggregates.testing import builders
+from isolate_aggregates.testing.builders import canonical_uuid
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.servers import ComputeService
 from isolate_aggregates_tools.placement import names
@@ -58,15 +56,18 @@ def make_request(
     :param requested_host: The requested host, from the method
         ``requested_host(name)`` of a snapshot.
     """
-    return Request(
-        flavor=flavor or make_flavor(),
-        image=image,
+    plain = builders.make_request(
+        flavor,
+        image,
         project_id=project_id,
-        scheduler_hints={
-            key: (value,) if isinstance(value, str) else tuple(value)
-            for key, value in (scheduler_hints or {}).items()
-        },
+        scheduler_hints=scheduler_hints,
         requested_host=requested_host,
+    )
+    return Request(
+        **{
+            each.name: getattr(plain, each.name)
+            for each in dataclasses.fields(plain)
+        }
     )
 
 
