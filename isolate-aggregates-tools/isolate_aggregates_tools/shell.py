@@ -7,6 +7,7 @@ commands in sentences, too, are written here, and nowhere else.
 
 from collections.abc import Iterable, Sequence
 import enum
+import re
 import shlex
 
 # The words before the name of a command of ours.
@@ -120,6 +121,10 @@ class Kind(enum.Enum):
         return self.words[0] != 'openstack'
 
 
+# What argparse takes for the value of an option, although it begins with "-".
+_NEGATIVE = re.compile(r'-\d+|-\d*\.\d+', re.ASCII)
+
+
 def command(kind: Kind, *words: str, names: Sequence[str] = ()) -> str:
     """Return a command as text to paste into bash, zsh or ksh.
 
@@ -143,7 +148,11 @@ def words_of(
     words = tuple(words)
     for word in words:
         option, _, _ = word.partition('=')
-        if option.startswith('-') and option not in kind.options:
+        if (
+            option.startswith('-')
+            and option not in kind.options
+            and not _NEGATIVE.fullmatch(word)
+        ):
             raise ValueError(f'{kind.name} has no option {option}')
     return (*kind.words, *words, *guarded(names))
 

@@ -51,11 +51,6 @@ clouds = st.lists(st.dictionaries(keys, values, max_size=4), max_size=12)
 asked = st.sets(st.sampled_from(TRAITS))
 
 
-@pytest.fixture(autouse=True)
-def _own_database():
-    """All tests of this module share one."""
-
-
 @pytest.fixture(scope='module')
 def engine():
     """Nova's API database on SQLite, in memory."""

@@ -704,7 +704,9 @@ def test_fixtures_can_use_it():
 
 def test_a_missing_requests_mock_is_refused_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, 'requests_mock', None)
-    with pytest.raises(ImportError, match=r'isolate-aggregates\[testing\]'):
+    with pytest.raises(
+        ImportError, match=r'isolate-aggregates-tools\[testing\]'
+    ):
         testing.PlacementFixture(TWO).start()
 
 

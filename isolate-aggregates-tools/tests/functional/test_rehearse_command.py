@@ -151,7 +151,7 @@ def tool(*lines):
         ),
         # What is not known counts more than a tool that fails, and so on.
         (
-            ('sh', '-c', f'{" ".join(tool())} "GET /os-keypairs"; exit 3'),
+            ('sh', '-c', f'{shlex.join(tool())} "GET /os-keypairs"; exit 3'),
             8,
             'The tool failed with status 3.',
         ),

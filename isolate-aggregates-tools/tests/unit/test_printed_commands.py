@@ -191,6 +191,13 @@ def test_a_command_has_no_option_that_is_not_of_its_kind():
         shell.command(Kind.SERVER_EVACUATE, '--wait')
 
 
+def test_a_negative_number_is_a_value():
+    """A file may have one, which Nova refuses."""
+    assert shell.command(Kind.FLAVOR_CREATE, '--disk', '-1').endswith(
+        '--disk -1'
+    )
+
+
 @pytest.mark.parametrize(
     'name', ['pool', 'my pool', "it's", '$(reboot)', 'a;b', '-rf', 'a\nb', '<']
 )
