@@ -51,7 +51,7 @@ def every_filter() -> Pipeline:
     options.register_own_opts(conf)
     conf([], default_config_files=[])
     for group, option in options.CLOUD_SETTINGS:
-        if isinstance(conf[group][option], bool):
+        if isinstance(options.value_of(conf, group, option), bool):
             conf.set_override(option, True, group)
     conf.set_override('enabled_filters', HOST_FILTERS, options.HOST_FILTERS)
     mirrored = chain.mirrored(conf)

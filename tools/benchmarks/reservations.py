@@ -38,8 +38,8 @@ import placement_rows  # noqa: E402
 from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 import table  # noqa: E402
 
+from isolate_aggregates_reservations import api as reservations  # noqa: E402
 from isolate_aggregates_reservations import (  # noqa: E402
-    HostSlots,
     capacity,
     errors,
     events,
@@ -47,7 +47,7 @@ from isolate_aggregates_reservations import (  # noqa: E402
     plan,
     slots,
 )
-from isolate_aggregates_reservations import api as reservations  # noqa: E402
+from isolate_aggregates_reservations.api import HostSlots  # noqa: E402
 from isolate_aggregates_reservations.record import describe  # noqa: E402
 from isolate_aggregates_reservations.reservation import Reservation  # noqa: E402
 from isolate_aggregates_tools.embedded import EmbeddedPlacement  # noqa: E402
