@@ -24,14 +24,13 @@ from oslo_config import cfg
 from isolate_aggregates import options
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates_tools import explain, ranges
+from isolate_aggregates_tools import explain, ranges, testing
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.explain import groups
 from isolate_aggregates_tools.mirrored import chain
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
 from isolate_aggregates_tools.request import Request, resources
 from isolate_aggregates_tools.simulator.index import ProviderIndex
-from isolate_aggregates_tools.testing import builders
 
 HOSTS = (100, 1_000, 10_000)
 AGGREGATES = 20
@@ -65,7 +64,7 @@ def every_filter() -> Pipeline:
 
 FILTERS = every_filter()
 REQUEST = Request(
-    builders.make_flavor(
+    testing.make_flavor(
         'm1.large',
         {
             'trait:HW_CPU_X86_AVX512F': 'required',
@@ -77,7 +76,7 @@ REQUEST = Request(
         disk=80,
     ),
     dataclasses.replace(
-        builders.make_image(
+        testing.make_image(
             'debian-12', {'hw_disk_bus': 'virtio', 'os_distro': 'debian'}
         ),
         disk_format='qcow2',
@@ -109,7 +108,7 @@ def traits(number: int) -> frozenset[str]:
 
 def compute_node(number: int) -> Provider:
     """Return a host with some usage."""
-    return builders.make_compute_node(
+    return testing.make_compute_node(
         f'host-{number:05}',
         inventories={
             'VCPU': Inventory(64, 2, allocation_ratio=4.0),
@@ -142,14 +141,14 @@ def cloud(hosts: int) -> Snapshot:
     """Return a cloud, each of its hosts in one of the aggregates."""
     nodes = [compute_node(number) for number in range(hosts)]
     aggregates = [
-        builders.make_aggregate(
+        testing.make_aggregate(
             f'aggregate-{number}',
             metadata(number),
             [node.host or '' for node in nodes[number::AGGREGATES]],
         )
         for number in range(AGGREGATES)
     ]
-    return builders.make_snapshot(aggregates, nodes)
+    return testing.make_snapshot(aggregates, nodes)
 
 
 def explained(snapshot: Snapshot, request: Request) -> explain.Explanation:
