@@ -23,10 +23,13 @@ class Cause:
     :param kind: A stable name for causes that differ only in names and
         amounts. JSON shows it, and tables merge causes of one kind.
     :param text: The explanation for an operator, without a full stop.
+    :param locks: The metadata keys of aggregates that the request does not
+        open, or prefixes of them. Records of decisions show these.
     """
 
     kind: str
     text: str
+    locks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text

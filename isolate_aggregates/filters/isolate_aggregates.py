@@ -73,11 +73,14 @@ class IsolateAggregates(RequestFilter):
         self, locks: Closed, keys: set[str], without: str
     ) -> Iterator[Forbid]:
         for group in locks.groups:
-            traits = _named(group.keys - keys)
+            closed_keys = group.keys - keys
+            traits = _named(closed_keys)
             yield Forbid(
                 group.aggregates,
                 Cause(
-                    'missing-traits', f'locked by {traits}, which {without}'
+                    'missing-traits',
+                    f'locked by {traits}, which {without}',
+                    tuple(sorted(closed_keys)),
                 ),
             )
 

@@ -60,6 +60,7 @@ class IsolateTenants(RequestFilter):
                 Cause(
                     'other-projects',
                     f'reserved for the projects {owners}; {problem}',
+                    (TENANTS,),
                 ),
             )
 

@@ -215,6 +215,7 @@ class ReservationPrefix(RequestFilter):
             'no-reservation-named',
             f'kept for requests that name their {prefix} key, and '
             f'{lacking(request.flavor.name, image, "name")} one',
+            (prefix,),
         )
         yield LazyForbid(uuids, lambda: [Forbid(members, cause)])
 

@@ -126,6 +126,7 @@ def test_a_request_without_a_key_stays_out_of_all_reservations():
         'no-reservation-named',
         'kept for requests that name their reservation: key, and flavor f '
         'does not name one',
+        ('reservation:',),
     )
 
 
