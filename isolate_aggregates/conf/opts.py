@@ -226,6 +226,63 @@ without waiting for the next read.
 """,
     ),
     cfg.StrOpt(
+        'mode',
+        default='enforce',
+        choices=[
+            ('enforce', 'The request filters restrict requests'),
+            ('shadow', 'They only record what they would have changed'),
+        ],
+        help="""
+Whether the request filters have an effect.
+
+In shadow mode nova-scheduler works as without this package: Nova's own filters
+stay, queries to Placement are not changed and no host is checked. After each
+request the filters decide about a copy of it, and a record says what they
+would have changed.
+""",
+    ),
+    cfg.ListOpt(
+        'shadow_filters',
+        default=[],
+        help="""
+Request filters that only record, while the others have an effect.
+
+Each must be named in ``request_filters``, too. With ``mode = shadow`` all of
+them only record.
+""",
+    ),
+    cfg.StrOpt(
+        'decisions',
+        default='failures',
+        choices=[
+            ('none', 'No request'),
+            ('failures', 'Requests that ended without a host'),
+            ('narrowed', 'These, and those that a filter kept from hosts'),
+            ('all', 'All requests'),
+        ],
+        help="""
+The requests that nova-scheduler leaves a record of.
+
+A record is one line of JSON in the log, by the logger
+``isolate_aggregates.decisions``. It says what was asked for, what the request
+filters concluded, what became of the request and, if it got no host, why. For
+that Placement is asked again, after Nova has answered. Requests that filters
+in shadow would have changed always leave a record.
+""",
+    ),
+    cfg.ListOpt(
+        'decisions_omit',
+        item_type=types.String(choices=['hints', 'names']),
+        default=[],
+        help="""
+What the records leave out.
+
+``hints`` are the scheduler hints of the request, ``names`` those of flavor and
+image. Users choose hints and names of images, and may write personal data into
+them.
+""",
+    ),
+    cfg.StrOpt(
         'scheduler_metrics_directory',
         help="""
 Directory in which nova-scheduler counts what the request filters do.

@@ -89,9 +89,12 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
             )
             return dict.fromkeys(nodes, ('there are no request filters',))
         reasons: Mapping[str, Sequence[str]]
+        if runner.is_idle:
+            return {}
         try:
             reasons = runner.objections(spec, nodes, candidates)
         except exception.IsolateAggregatesError as exc:
+            runner.failed(exc)
             reasons = dict.fromkeys(nodes, (str(exc),))
         _log({nodes[node]: why for node, why in reasons.items() if why}, spec)
         return reasons

@@ -9,7 +9,7 @@ exists. The reason is in the log, with the same request ID.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 import time
 
 from nova import context as nova_context
@@ -18,25 +18,15 @@ from nova import objects
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import (
-    Constraint,
     Destination,
-    Forbid,
-    LazyForbid,
-    Require,
 )
 from isolate_aggregates.filters.pipeline import Pipeline, Timer
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
-
-# The maximum length of the text that is logged per request, except at DEBUG.
-_MOST = 300
-# The maximum number of aggregates per constraint in the log.
-_NAMES = 5
 
 
 def server(spec: objects.RequestSpec) -> str:
@@ -69,22 +59,6 @@ def refused(
         reason='no host may be used for this request; an operator can look up '
         f'the reason by its request ID, {context.request_id}'
     )
-
-
-def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
-    """Log the constraints on a request, in one line of limited length."""
-    if not destination.yielded or not LOG.isEnabledFor(logging.INFO):
-        return
-    line = f'Restricted {server(spec)}: '
-    separator = last = ''
-    for name, constraint in _by_parts(destination):
-        of_filter = f'{name}: ' if name != last else ''
-        line = f'{line}{separator}{of_filter}{escaped(_reason(constraint))}'
-        separator, last = '; ', name
-        if len(line) > _MOST:
-            line = f'{line[: _MOST - 3]}...'
-            break
-    LOG.info('%s', line)
 
 
 def left_to_host_filters(
@@ -151,37 +125,8 @@ def decided(
     )
 
 
-def _by_parts(
-    destination: Destination,
-) -> Iterator[tuple[str, Constraint]]:
-    """Yield constraints with the names of their filters, lazily.
-
-    There may be hundreds, and few of their reasons fit into the line.
-    """
-    for conclusion in destination.yielded:
-        constraint = conclusion.constraint
-        parts: Iterable[Constraint] = (
-            constraint.make()
-            if isinstance(constraint, LazyForbid)
-            else (constraint,)
-        )
-        for part in parts:
-            yield conclusion.filter_name, part
-
-
-def _reason(constraint: Constraint) -> str:
-    """Return a reason, without sorting thousands of names."""
-    if not isinstance(constraint, Forbid | Require):
-        return constraint.reason
-    more = len(constraint.aggregates) - _NAMES
-    if more <= 0:
-        return constraint.reason
-    first_names = naming(constraint.aggregates[:_NAMES])
-    return f'{first_names} and {more} more: {constraint.cause}'
-
-
 class Observer:
-    """Ignores what the metrics of a worker record.
+    """Ignores what the metrics and the records of a worker need.
 
     It is used without metrics, so that prometheus-client is not imported.
     ``timer`` is called with the duration of each filter; None if durations are
@@ -189,6 +134,15 @@ class Observer:
     """
 
     timer: Timer | None = None
+
+    #: Notes a decision before it is in the request spec.
+    decided: Callable[[Decision, objects.RequestSpec], None] = staticmethod(
+        lambda decision, spec: None
+    )
+    #: Notes that a request is refused, or that its hosts cannot be checked.
+    failed: Callable[
+        [exception.IsolateAggregatesError, Decision | None], None
+    ] = staticmethod(lambda error, decision: None)
 
     def passed(
         self, started_at: float, destination: Destination, is_shortened: bool
@@ -208,6 +162,12 @@ class Observer:
 
         :param most: The maximum number of hosts that Placement returns.
         """
+
+    def no_host(self, cause: str) -> None:
+        """Record a request that got no host, and the primary cause."""
+
+    def shadowed(self, effect: str) -> None:
+        """Record what filters in shadow would have changed of a request."""
 
     def unreadable(self) -> None:
         """Record a failure or timeout when reading the aggregates."""

@@ -84,6 +84,11 @@ def recorded(spec: objects.RequestSpec) -> Placed | None:
     return placed.decode(spec.instance_uuid, values) if values else None
 
 
+def has_failed(spec: objects.RequestSpec) -> bool:
+    """Return whether a server of a request could not be recorded."""
+    return bool(getattr(spec, _FAILED, False))
+
+
 def hints_of(stored: dict[str, Any]) -> dict[str, Any]:
     """Return the scheduler hints of a stored request spec, to change them."""
     hints: dict[str, Any] = stored.get('scheduler_hints') or {}
@@ -180,7 +185,7 @@ def _is_recorded(
     If it failed once for a request, it is not tried again, as Nova would wait
     for each of its hosts.
     """
-    if getattr(spec, _FAILED, False):
+    if has_failed(spec):
         return False
     try:
         if is_rebuild and not hasattr(spec, _ATTRIBUTE):

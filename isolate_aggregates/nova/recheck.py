@@ -72,6 +72,12 @@ class HostCheck:
         self._limit = limit
         self._deadline = Deadline('Placement', TIMEOUT)
 
+    def memberships(
+        self, hosts: Collection[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the uuids of the aggregates of hosts in Nova."""
+        return self._members.aggregates_of(hosts)
+
     def in_nova(
         self, destination: Destination, nodes: Mapping[str, str]
     ) -> dict[str, Sequence[str]]:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import functools
+from importlib import metadata
 
 from nova import context as nova_context
 from nova import objects
@@ -61,10 +62,23 @@ def install() -> Runner:
     ia_conf.register_opts(conf)
     filters = loading.load(conf)
     _read_once(conf)
-    runner = build(conf, filters, _observer(conf, filters))
+    in_shadow = shadowed(conf, filters)
+    observer = _observer(conf, filters)
+    runner = build(
+        conf, [each for each in filters if each not in in_shadow], observer
+    )
+    runner.is_idle = bool(in_shadow) and not runner.filters
     new_list, _runner = _with_ours(runner), runner
     # Replaced atomically, as other threads may iterate over the list.
     request_filter.ALL_REQUEST_FILTERS[:] = new_list
+    if in_shadow or conf[ia_conf.GROUP].decisions != 'none':
+        _record(conf, filters, in_shadow, observer)
+    if runner.is_idle:
+        LOG.info(
+            'All request filters of isolate-aggregates are in shadow: they '
+            'change nothing.'
+        )
+        return runner
     _wrap()
     if conf[ia_conf.GROUP].check_claims:
         claims.install()
@@ -105,6 +119,8 @@ def _wrap() -> None:
 def _with_ours(runner: Runner) -> list[object]:
     """Return Nova's list with a runner in place of the previous one."""
     filters = without_ours()
+    if runner.is_idle:
+        return filters
     # Another package may have removed the in-tree filter.
     is_there = _IN_TREE in filters
     place = filters.index(_IN_TREE) if is_there else len(filters)
@@ -192,6 +208,94 @@ def build(
         HostCheck(members, client, section.max_query_length),
         observer,
     )
+
+
+def shadowed(
+    conf: cfg.ConfigOpts, filters: Sequence[LoadedFilter]
+) -> list[LoadedFilter]:
+    """Return the filters that decide without an effect.
+
+    :raises ConfigError: if ``shadow_filters`` names one that is not loaded.
+    """
+    section = conf[ia_conf.GROUP]
+    names = {each.name for each in filters}
+    if unknown := sorted({*section.shadow_filters} - names):
+        raise exception.ConfigError(
+            f'[{ia_conf.GROUP}] shadow_filters',
+            f'names {", ".join(unknown)}, which request_filters does not; '
+            'name it there, too.',
+        )
+    is_all = section.mode == 'shadow'
+    return [
+        each
+        for each in filters
+        if is_all or each.name in section.shadow_filters
+    ]
+
+
+def _record(
+    conf: cfg.ConfigOpts,
+    filters: Sequence[LoadedFilter],
+    in_shadow: Sequence[LoadedFilter],
+    observer: Observer,
+) -> None:
+    """Record decisions from now on."""
+    # Imported late: without records and shadow nothing of it is loaded.
+    from isolate_aggregates.nova import records
+    from isolate_aggregates.nova.recorder import Recorder
+
+    section = conf[ia_conf.GROUP]
+    shadow = None
+    if in_shadow:
+        from isolate_aggregates.nova.shadow import Shadow
+
+        shadow = Shadow(
+            # Of its refusals and failures nothing may be counted.
+            build(conf, in_shadow, Observer()),
+            conf.scheduler.max_placement_results,
+            replaces=_IN_TREE in request_filter.ALL_REQUEST_FILTERS
+            and any(
+                _IN_TREE.__name__ in each.request_filter.REPLACES
+                for each in in_shadow
+            ),
+        )
+    observer.decided, observer.failed = records.decided, records.failed
+    records.install(
+        Recorder(
+            section.decisions,
+            frozenset(section.decisions_omit),
+            _configuration(conf, filters, in_shadow),
+            placement.impatient_adapter,
+            observer,
+            shadow,
+        )
+    )
+
+
+def _configuration(
+    conf: cfg.ConfigOpts,
+    filters: Sequence[LoadedFilter],
+    in_shadow: Sequence[LoadedFilter],
+) -> Mapping[str, object]:
+    """Return what records are to be read with."""
+    return {
+        'version': metadata.version('isolate-aggregates'),
+        'mode': conf[ia_conf.GROUP].mode,
+        'filters': [
+            {
+                'name': each.name,
+                'enabled': each.is_enabled(conf),
+                'shadow': each in in_shadow,
+                # An option of another package may be secret.
+                'settings': {
+                    name: getattr(each.request_filter, name)
+                    for name in each.request_filter.SETTINGS
+                    if each.is_own
+                },
+            }
+            for each in filters
+        ],
+    }
 
 
 def _state(loaded_filter: LoadedFilter, conf: cfg.ConfigOpts) -> str:

@@ -78,6 +78,8 @@ class Runner:
             lambda: bool(conf[ia_conf.GROUP].servers_recorded)
         )
         self._has_warned = False
+        #: Whether all filters are in shadow, so that nothing is done here.
+        self.is_idle = False
         #: The filters of Nova that it replaces in Nova's list.
         self.replaced: list[object] = []
         # Pipelines, by the names of the filters that are enabled.
@@ -149,6 +151,7 @@ class Runner:
             adapter.check_length(decision, request_spec)
             if decision.replacement:
                 decision = self._hosts.forced(context, request_spec, decision)
+            self._observer.decided(decision, request_spec)
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
@@ -161,7 +164,6 @@ class Runner:
         if decision.left_to_host_filters and not self._has_warned:
             self._has_warned = True
             messages.left_to_host_filters(request_spec, decision)
-        messages.narrowed(request_spec, decision.destination)
         messages.decided(request_spec, decision, progress.pipeline, started_at)
         return True
 
@@ -218,6 +220,7 @@ class Runner:
                 copy, self._cache.get(), self._pipeline()
             )
             placed.remember(spec, placed.remembered(copy))
+            self._observer.decided(decision, copy)
         reasons = self._hosts.in_nova(decision.destination, nodes)
         if progress is not None:
             reasons |= self._hosts.returned(
@@ -232,6 +235,30 @@ class Runner:
                 len(reasons), self._conf.scheduler.max_placement_results
             )
         return reasons
+
+    def failed(self, error: exception.IsolateAggregatesError) -> None:
+        """Note that the hosts of a request could not be checked."""
+        self._observer.failed(error, None)
+
+    def decide(self, spec: objects.RequestSpec) -> Decision:
+        """Decide about a request without any effect.
+
+        :param spec: A copy of the request, after all request filters.
+        :raises IsolateAggregatesError: if it cannot be decided.
+        """
+        decision = self._decider.decide(
+            spec, self._cache.get(), self._pipeline()
+        )
+        return decision.fit(
+            self._shortener,
+            lambda: adapter.query_length(spec),
+            host_forced=adapter.forced(spec) is not None,
+        )
+
+    @property
+    def hosts(self) -> HostCheck:
+        """What checks hosts."""
+        return self._hosts
 
     def _pipeline(self) -> Pipeline:
         """Return the filters that are enabled now."""
@@ -256,6 +283,7 @@ class Runner:
         elif decision is not None:
             name = decision.destination.refused_by or ''
         self._observer.refused(name, error)
+        self._observer.failed(error, decision)
         return messages.refused(context, spec, error)
 
 

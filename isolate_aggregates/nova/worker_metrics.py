@@ -28,6 +28,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova.messages import Observer
+from isolate_aggregates.record import CAUSES, EFFECTS
 
 LOG = logging.getLogger(__name__)
 
@@ -185,6 +186,19 @@ class WorkerMetrics(Observer):
             'Reads of the host aggregates that failed or took too long.',
             registry=None,
         )
+        self._no_hosts = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_no_host',
+            'Requests that got no host, by primary cause.',
+            ['cause'],
+            registry=None,
+        )
+        self._shadowed = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_shadow',
+            'Requests that filters in shadow have decided, by what they would '
+            'have changed.',
+            ['effect'],
+            registry=None,
+        )
         self._shortened = prometheus_client.Counter(
             f'{ia_conf.SCHEDULER_METRICS}_queries_shortened',
             'Requests whose query was too long for Placement and was '
@@ -215,6 +229,10 @@ class WorkerMetrics(Observer):
             name: filter_seconds.labels(name) for name in filters
         }
         # Initialize the counters to 0, so that rate() sees the first count.
+        for cause in CAUSES:
+            self._no_hosts.labels(cause)
+        for effect in EFFECTS:
+            self._shadowed.labels(effect)
         self._narrowed = {name: narrowings.labels(name) for name in filters}
         for _, reason, is_of_filter in _REASONS:
             for name in ('', *(filters if is_of_filter else ())):
@@ -257,6 +275,16 @@ class WorkerMetrics(Observer):
     def excluded(self, hosts: int, most: int) -> None:
         """Count the hosts that were excluded after a shortened query."""
         self._count(self._excluded.observe, hosts / most)
+
+    def no_host(self, cause: str) -> None:
+        """Count a request that got no host."""
+        counter = self._no_hosts.labels(cause)
+        self._count(counter.inc)
+
+    def shadowed(self, effect: str) -> None:
+        """Count a request that filters in shadow have decided."""
+        counter = self._shadowed.labels(effect)
+        self._count(counter.inc)
 
     def unreadable(self) -> None:
         """Count a failure to read the aggregates."""

@@ -101,7 +101,11 @@ def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
     conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         registration.install()
-    assert told(caplog, logging.INFO) == [
+    configuration, *others = told(caplog, logging.INFO)
+    assert configuration.startswith(
+        '{"schema":"isolate-aggregates/configuration/1",'
+    )
+    assert others == [
         'Request filters of isolate-aggregates: isolate_aggregates (off by '
         '[scheduler] enable_isolated_aggregate_filtering), '
         'reservation_prefix (on)'
@@ -112,7 +116,7 @@ def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
     conf.config(enable_isolated_aggregate_filtering=True, group=SWITCH[1])
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         registration.install()
-    assert 'isolate_aggregates (on by ' in told(caplog, logging.INFO)[0]
+    assert 'isolate_aggregates (on by ' in told(caplog, logging.INFO)[-1]
 
 
 def test_a_wrong_password_is_logged_and_the_start_continues(conf, api, caplog):

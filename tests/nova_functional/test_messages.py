@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages for users, and in the log of nova-scheduler."""
 
+import json
 import re
 
 from base import IMAGE, ISOLATE, RESERVATIONS, CloudTest, OverApi, host_of
@@ -22,6 +23,7 @@ class MessagesTest(CloudTest):
         ISOLATE,
         *RESERVATIONS,
         (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
+        (ia_conf.GROUP, 'decisions', 'narrowed'),
     )
 
     def setUp(self):
@@ -41,24 +43,35 @@ class MessagesTest(CloudTest):
             if f'{start} server {server["id"]}' in line
         ]
 
+    def records_of(self, server):
+        """Return the records of a server."""
+        return [
+            json.loads(line.partition('[isolate_aggregates.decisions] ')[2])
+            for line in self.log().splitlines()
+            if '[isolate_aggregates.decisions]' in line
+            and server['id'] in line
+        ]
+
     def test_the_log_names_the_aggregates_closed_to_a_server(self):
         server = self.boot(self.flavor())
         assert host_of(server) == 'host3'
-        [line] = self.lines_of(server, 'Restricted')
-        assert ' INFO [isolate_aggregates.nova.messages] ' in line
-        assert f'of project {server["tenant_id"]}: ' in line
-        assert 'isolate_aggregates: aggregate licensed: locked by trait' in (
-            line
-        )
-        message = line.partition('] ')[2]
-        assert len(message) <= 300
+        [record] = self.records_of(server)
+        assert record['result'] == 'placed'
+        assert record['hosts'] == ['host3']
+        assert [
+            (each['cause'], [one['name'] for one in each['some']])
+            for each in record['locks']
+        ] == [
+            ('missing-traits', ['licensed']),
+            ('no-reservation-named', ['lease']),
+        ]
 
     def test_nothing_is_logged_for_a_server_without_constraints(self):
         self.tag(self.licensed, {'trait:CUSTOM_LICENSED': None})
         self.tag(self.lease, {LEASE: None})
         server = self.boot(self.flavor())
         assert host_of(server) == 'host1'
-        assert self.lines_of(server, 'Restricted') == []
+        assert self.records_of(server) == []
 
     def test_users_cannot_tell_foreign_reservations_from_missing_ones(self):
         told = set()
@@ -91,11 +104,11 @@ class MessagesTest(CloudTest):
             server = self.boot(flavor, status='ERROR', **request)
             [line] = self.lines_of(server, 'Refused to schedule')
             assert f'reservation:{SHOWN}' in line
-        # Its name is logged with a lock that it does not open.
+        # Its name is in the record.
         self.glance.images[image]['properties'] = {}
         server = self.boot(flavor, image=image)
-        [line] = self.lines_of(server, 'Restricted')
-        assert SHOWN in line
+        [record] = self.records_of(server)
+        assert record['image']['name'] == FORGED
 
         ours = [
             line

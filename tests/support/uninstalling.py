@@ -5,11 +5,12 @@ from nova.scheduler import manager, request_filter
 from nova.scheduler import utils as scheduler_utils
 from nova.scheduler.client import report
 
-from isolate_aggregates.nova import claims, placed, registration
+from isolate_aggregates.nova import claims, placed, records, registration
 
 
 def uninstall():
     """Leave Nova as it was before our request filters were installed."""
+    records.uninstall()
     report.SchedulerReportClient.claim_resources = claims._CLAIM
     scheduler_utils.claim_resources = placed._CLAIM
     manager.SchedulerManager._consume_selected_host = staticmethod(

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds out why Placement had no candidate for a query.
+
+Placement is asked again, with some of the constraints of the query left out.
+The query is a text, so this needs no class of Nova. It is imported with the
+first request that got no host.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+import contextlib
+import dataclasses
+import time
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import exceptions as ks_exceptions
+
+from isolate_aggregates.text import short
+
+# Isolation of groups below a host, and of their traits, is of Placement 1.36.
+_VERSION = '1.36'
+# The most requests to Placement for one query, and the seconds for all.
+_REQUESTS, _SECONDS = 40, 5.0
+# The most hosts whose locks are named, and that are checked for being used up.
+MOST_HOSTS, _TREES = 5, 10
+# Hosts have some of these left, unless they are used up.
+_COMMON = ('MEMORY_MB', 'DISK_GB', 'VCPU')
+_ROOT_TRAITS = 'root_required'
+# The constraints of a query that are about whole hosts.
+_OF_ROOT = ('member_of', 'in_tree', _ROOT_TRAITS)
+
+Pairs = list[tuple[str, str]]
+
+FAILURES = (
+    ks_exceptions.ClientException,
+    LookupError,
+    TypeError,
+    ValueError,
+    TimeoutError,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A query without candidates, and whose constraints it has.
+
+    :param queries: The query strings that Nova has sent. The second one of a
+        request for pinned CPUs differs in resource classes.
+    :param forbidden: The aggregates that only our filters forbid.
+    :param required: The choices of aggregates that only our filters require.
+    :param ignored: The uuids of hosts that Nova ignores.
+    :param origin: Returns whose choice of aggregates another one is: ``zone``,
+        ``project`` or ``aggregates``.
+    :param closing: Returns what keeps the request from a host, from the uuids
+        of its aggregates.
+    """
+
+    queries: Sequence[str]
+    forbidden: frozenset[str] = frozenset()
+    required: Collection[frozenset[str]] = ()
+    ignored: frozenset[str] = frozenset()
+    origin: Callable[[frozenset[str]], str] = lambda choice: 'aggregates'
+    closing: Callable[[frozenset[str]], list[dict[str, Any]]] = lambda own: []
+
+
+class Examination:
+    """Asks Placement about one query, with a limit on number and time."""
+
+    def __init__(self, adapter: Any, question: Question) -> None:
+        self._adapter, self._question = adapter, question
+        self._began_at = time.monotonic()
+        self._number = 0
+
+    def cause(self) -> dict[str, Any]:
+        """Return why there was no candidate.
+
+        :returns: ``cause`` and ``detail``, or ``examined`` with the reason why
+            the cause is not known, and ``examination``.
+        """
+        return self._told(self._cause)
+
+    def rejection(self) -> dict[str, Any]:
+        """Return why Placement has rejected the query."""
+        return self._told(self._rejection)
+
+    def locks_of(self, hosts: Sequence[str]) -> dict[str, Any]:
+        """Return what keeps the request from hosts, by their uuids."""
+        return self._told(
+            lambda: {'detail': {'hosts': self._blamed(hosts[:MOST_HOSTS])}}
+        )
+
+    def has_candidate(self, pairs: Pairs) -> bool:
+        """Return whether a query has a candidate.
+
+        :raises FAILURES: if Placement does not say.
+        """
+        return bool(self._hosts(pairs))
+
+    def _told(self, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            found = find()
+        except FAILURES as exc:
+            found = {'examined': f'no: {short(exc)}'}
+        took = 1000 * (time.monotonic() - self._began_at)
+        found['examination'] = {'queries': self._number, 'ms': round(took)}
+        return found
+
+    def _rejection(self) -> dict[str, Any]:
+        pairs = parsed(self._question.queries[0])
+        _, status, text = self._candidates(pairs)
+        if status == 200:
+            return {'examined': 'yes: Placement accepts the query now'}
+        return {'detail': {'status': status, 'reason': text}}
+
+    def _cause(self) -> dict[str, Any]:
+        queries = [parsed(query) for query in self._question.queries]
+        for pairs in queries:
+            if self._hosts(pairs):
+                # Another server has gone meanwhile, or a host has come.
+                return {'examined': 'yes: Placement has a candidate now'}
+            tried: list[Pairs] = [pairs]
+            for name in _COMMON:
+                less = _small(pairs, name)
+                if less not in tried and self._hosts(less):
+                    return self._full(pairs)
+                tried.append(less)
+        not_read = ''
+        for pairs in queries:
+            try:
+                if self._is_used_up(pairs):
+                    return self._full(pairs)
+            except OverflowError as exc:
+                not_read = f'in part: {exc}'
+        found: dict[str, Any] = {}
+        for pairs in queries:
+            found = self._relaxed(pairs)
+            if 'everywhere' not in found['detail']:
+                break
+        return {**found, 'examined': not_read} if not_read else found
+
+    def _relaxed(self, pairs: Pairs) -> dict[str, Any]:
+        """Return which constraint has to go for a host to have a unit."""
+        rungs = list(self._rungs(_small(pairs)))
+        low, high = 0, len(rungs)
+        hosts: list[str] = []
+        # Each query has the candidates of those before, so bisect.
+        while low < high:
+            middle = (low + high) // 2
+            if here := self._hosts(rungs[middle][1], MOST_HOSTS):
+                high, hosts = middle, here
+            else:
+                low = middle + 1
+        if low == len(rungs):
+            return self._full(pairs, everywhere=True)
+        cause = rungs[low][0]
+        detail: dict[str, Any] = {}
+        if cause == 'locked':
+            detail['room'] = bool(self._hosts(self._without_ours(pairs)))
+            detail['hosts'] = self._blamed(hosts)
+        elif cause == 'traits':
+            detail['required'] = _traits(pairs)
+            detail['nowhere'] = [
+                trait
+                for trait in detail['required'][:MOST_HOSTS]
+                if not self._providers([('required', trait)])
+            ]
+        elif cause == 'host':
+            detail['in_tree'] = dict(pairs).get('in_tree', '')
+        return {'cause': cause, 'detail': detail}
+
+    def _full(self, pairs: Pairs, everywhere: bool = False) -> dict[str, Any]:
+        """Return that hosts that the request may use have too little room."""
+        short_of = [
+            amount
+            for query in self._question.queries
+            for amount in self._short(parsed(query))
+        ]
+        detail: dict[str, Any] = {'short': list(dict.fromkeys(short_of))}
+        without = self._without_ours(pairs)
+        if everywhere:
+            detail['everywhere'] = True
+        elif without != pairs:
+            detail['room_behind_locks'] = bool(self._hosts(without))
+        return {'cause': 'full', 'detail': detail}
+
+    def _short(self, pairs: Pairs) -> list[str]:
+        """Return the amounts of which one alone is too much."""
+        common = [pair for pair in pairs if pair[0] in (*_OF_ROOT, 'required')]
+        unit = [pair for pair in _small(pairs) if pair[0] == 'resources']
+        found = []
+        for key, value in pairs:
+            if not key.startswith('resources'):
+                continue
+            suffix = key.removeprefix('resources')
+            alone = (
+                common
+                if not suffix
+                else [
+                    *common,
+                    *unit,
+                    *(
+                        pair
+                        for pair in pairs
+                        if pair[0] in (f'required{suffix}', f'in_tree{suffix}')
+                    ),
+                ]
+            )
+            found += [
+                amount
+                for amount in value.split(',')
+                if not self._hosts([*alone, (key, amount)])
+            ]
+        return found
+
+    def _is_used_up(self, pairs: Pairs) -> bool:
+        """Return whether a permitted host would serve it if it were empty.
+
+        A host is no candidate at all if a class is used up entirely, as on a
+        bare metal node. So the inventories of permitted hosts are read.
+
+        :raises OverflowError: if there are too many to read.
+        """
+        traits = [
+            value for key, value in pairs if key in ('required', _ROOT_TRAITS)
+        ]
+        permitted = [pair for pair in pairs if pair[0] in _OF_ROOT[:2]]
+        if traits:
+            # Placement would ignore all but the last.
+            permitted.append(('required', ','.join(traits)))
+        roots = [
+            each['uuid']
+            for each in self._providers(permitted)
+            if each['uuid'] == each['root_provider_uuid']
+            and each['uuid'] not in self._question.ignored
+        ]
+        if any(self._would_serve(root, pairs) for root in roots[:_TREES]):
+            return True
+        if len(roots) > _TREES:
+            raise OverflowError(
+                f'of {len(roots)} hosts that it may use, the inventories of '
+                f'{_TREES} were read'
+            )
+        return False
+
+    def _would_serve(self, root: str, pairs: Pairs) -> bool:
+        """Return whether a tree has inventories for each group."""
+        constraints = dict(pairs)
+        for key, value in pairs:
+            if not key.startswith('resources'):
+                continue
+            suffix = key.removeprefix('resources')
+            wanted = [('in_tree', root)]
+            if suffix and f'required{suffix}' in constraints:
+                wanted.append(('required', constraints[f'required{suffix}']))
+            totals: dict[str, float] = {}
+            for each in self._providers(wanted):
+                path = f'/resource_providers/{each["uuid"]}/inventories'
+                found = self._get(path)['inventories']
+                for name, inventory in found.items():
+                    # What Ironic reserves of a node is in use, too.
+                    most = inventory['total'] * inventory['allocation_ratio']
+                    totals[name] = max(totals.get(name, 0), most)
+            if any(
+                totals.get(name, 0) < amount
+                for name, amount in _amounts(value)
+                # Another provider may share its disk.
+                if name != 'DISK_GB' or name in totals
+            ):
+                return False
+        return True
+
+    def _blamed(self, hosts: Sequence[str]) -> dict[str, Any]:
+        blamed = {}
+        for uuid in hosts:
+            path = f'/resource_providers/{uuid}'
+            name = self._get(path)['name']
+            own = frozenset(self._get(f'{path}/aggregates')['aggregates'])
+            blamed[name] = self._question.closing(own)
+        return blamed
+
+    def _rungs(self, pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
+        """Yield queries, each with fewer constraints than the one before."""
+        for cause, relaxed in (
+            ('locked', self._without_ours),
+            ('zone', lambda p: self._without(p, 'zone')),
+            ('project', lambda p: self._without(p, 'project')),
+            ('aggregates', lambda p: _less(p, 'member_of')),
+            ('host', lambda p: _less(p, 'in_tree')),
+            ('disabled', _enabled),
+            ('traits', _traitless),
+        ):
+            less = relaxed(pairs)
+            if less != pairs:
+                yield cause, less
+            pairs = less
+
+    def _without_ours(self, pairs: Pairs) -> Pairs:
+        ours, kept = self._question, []
+        for key, value in pairs:
+            if key == 'member_of' and value.startswith('!in:'):
+                rest = set(value[4:].split(',')) - ours.forbidden
+                if not rest:
+                    continue
+                value = f'!in:{",".join(sorted(rest))}'
+            elif key == 'member_of' and _choice(value) in ours.required:
+                continue
+            kept.append((key, value))
+        return kept
+
+    def _without(self, pairs: Pairs, origin: str) -> Pairs:
+        return [
+            (key, value)
+            for key, value in pairs
+            if key != 'member_of'
+            or value.startswith('!')
+            or self._question.origin(_choice(value)) != origin
+        ]
+
+    # Requests to Placement.
+
+    def _hosts(self, pairs: Pairs, most: int = 1) -> list[str]:
+        """Return the roots of the first candidates, but ignored hosts."""
+        ignored = self._question.ignored
+        document, status, text = self._candidates(pairs, most + len(ignored))
+        if status != 200:
+            raise LookupError(f'Placement answered {status}: {text}')
+        roots = {
+            summary['root_provider_uuid']
+            for request in document['allocation_requests']
+            for uuid, summary in document['provider_summaries'].items()
+            if uuid in request['allocations']
+            and 'MISC_SHARES_VIA_AGGREGATE' not in summary['traits']
+        }
+        return sorted(roots - ignored)[:most]
+
+    def _candidates(
+        self, pairs: Pairs, limit: int = 1
+    ) -> tuple[Any, int, str]:
+        query = parse.urlencode([('limit', str(limit)), *pairs])
+        answer = self._request(f'/allocation_candidates?{query}')
+        if answer.status_code == 200:
+            return answer.json(), 200, ''
+        text = ''
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            text = short(answer.json()['errors'][0]['detail'])
+        return None, answer.status_code, text
+
+    def _providers(self, pairs: Pairs) -> list[dict[str, Any]]:
+        query = parse.urlencode(pairs)
+        found: list[dict[str, Any]] = self._get(
+            f'/resource_providers?{query}'
+        )['resource_providers']
+        return found
+
+    def _get(self, path: str) -> Any:
+        answer = self._request(path)
+        if answer.status_code != 200:
+            raise LookupError(f'Placement answered {answer.status_code}')
+        return answer.json()
+
+    def _request(self, path: str) -> Any:
+        is_late = time.monotonic() > self._began_at + _SECONDS
+        if is_late or self._number >= _REQUESTS:
+            raise TimeoutError('it would take too long')
+        self._number += 1
+        return self._adapter.get(
+            path,
+            microversion=_VERSION,
+            raise_exc=False,
+            headers={'Accept': 'application/json'},
+        )
+
+
+def parsed(query: str) -> Pairs:
+    """Return the parameters of a query, without a limit."""
+    return [pair for pair in parse.parse_qsl(query) if pair[0] != 'limit']
+
+
+def _choice(value: str) -> frozenset[str]:
+    return frozenset(value.removeprefix('in:').split(','))
+
+
+def _amounts(value: str) -> list[tuple[str, int]]:
+    return [
+        (name, int(amount))
+        for name, _, amount in (
+            each.partition(':') for each in value.split(',')
+        )
+    ]
+
+
+def _less(pairs: Pairs, name: str) -> Pairs:
+    return [pair for pair in pairs if not pair[0].startswith(name)]
+
+
+def _enabled(pairs: Pairs) -> Pairs:
+    """Return a query that takes disabled hosts, too."""
+    kept = []
+    for key, value in pairs:
+        if key == 'root_required':
+            value = ','.join(
+                trait
+                for trait in value.split(',')
+                if not trait.startswith('!')
+            )
+        if value:
+            kept.append((key, value))
+    return kept
+
+
+def _traitless(pairs: Pairs) -> Pairs:
+    return [
+        pair
+        for pair in pairs
+        if not pair[0].startswith(('required', 'root_required'))
+    ]
+
+
+def _traits(pairs: Pairs) -> list[str]:
+    return sorted(
+        {
+            trait
+            for key, value in pairs
+            if key.startswith(('required', 'root_required'))
+            for trait in value.removeprefix('in:').split(',')
+            if not trait.startswith('!')
+        }
+    )
+
+
+def _small(pairs: Pairs, common: str = 'MEMORY_MB') -> Pairs:
+    """Return the query for one unit of each resource class.
+
+    :param common: The only one of the common classes that is asked for, if it
+        is among them.
+    """
+    kept = []
+    for key, value in pairs:
+        if key.startswith('resources'):
+            names = [name for name, _ in _amounts(value)]
+            if common in names:
+                names = [
+                    name
+                    for name in names
+                    if name == common or name not in _COMMON
+                ]
+            value = ','.join(f'{name}:1' for name in names)
+        kept.append((key, value))
+    return kept

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Completes the records of decisions in a thread of its own, and writes them.
+
+A request waits for nothing of it: while the queue is full, its record is
+written as it is. Placement is asked about requests that got no host, at most
+some times each second, and never twice at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import functools
+import hashlib
+import json
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from nova import objects
+from oslo_log import log as logging
+
+from isolate_aggregates.record import CONFIGURATION, LOGGER, closing
+from isolate_aggregates.text import short
+
+if TYPE_CHECKING:
+    from isolate_aggregates import examination
+    from isolate_aggregates.nova.records import Trace
+    from isolate_aggregates.nova.shadow import Shadow
+
+# Operators route the records by this name.
+RECORDS = logging.getLogger(LOGGER)
+LOG = logging.getLogger(__name__)
+
+# Longer lines are cut by syslog or split by container runtimes.
+_LONGEST = 8000
+# The parts that a record that is too long loses first.
+_LESS_NEEDED = ('keys', 'requires', 'locks', 'shadow', 'detail', 'hosts')
+
+_QUEUE = 100
+# The most examinations at once, and per second afterwards.
+_BURST, _RATE = 20, 1.0
+# Equal queries have the same cause for so many seconds.
+_KEPT, _KEPT_SECONDS = 64, 10.0
+# Nova's answer leaves first.
+_DELAY = 0.05
+# The causes that Placement is asked again about.
+_EXAMINED = ('no_candidates', 'placement_rejected', 'locked')
+
+_encoded = json.JSONEncoder(separators=(',', ':'), default=str).encode
+
+
+@dataclasses.dataclass(eq=False)
+class _Job:
+    record: dict[str, Any]
+    trace: Trace
+    is_wanted: bool
+    at: float = dataclasses.field(default_factory=time.monotonic)
+
+
+class Recorder:
+    """Writes the records of a worker.
+
+    :param level: The value of ``decisions``.
+    :param omitted: The value of ``decisions_omit``.
+    :param configuration: What is logged about the configuration.
+    :param adapter: Returns an adapter for Placement with a short timeout.
+    :param observer: Counts causes and effects.
+    :param shadow: The filters without an effect; None if there are none.
+    """
+
+    def __init__(
+        self,
+        level: str,
+        omitted: frozenset[str],
+        configuration: Mapping[str, Any],
+        adapter: Callable[[], Any],
+        observer: Any,
+        shadow: Shadow | None = None,
+    ) -> None:
+        self.omitted, self.shadow = omitted, shadow
+        self._level = level
+        self._adapter = functools.cache(adapter)
+        self._observer = observer
+        self._queue: queue.Queue[_Job] = queue.Queue(_QUEUE)
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._tokens, self._filled_at = float(_BURST), time.monotonic()
+        self._kept: dict[Any, tuple[float, dict[str, Any]]] = {}
+        text = json.dumps(configuration, sort_keys=True, default=str)
+        self.digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        RECORDS.info(
+            '%s',
+            _encoded(
+                {
+                    'schema': CONFIGURATION,
+                    'config': self.digest,
+                    **configuration,
+                }
+            ),
+        )
+
+    def wants(self, has_failed: bool, is_narrowed: bool) -> bool:
+        """Return whether a request leaves a record."""
+        return self._level == 'all' or (
+            self._level != 'none'
+            and (has_failed or (is_narrowed and self._level == 'narrowed'))
+        )
+
+    def write(
+        self, record: dict[str, Any], trace: Trace, is_wanted: bool
+    ) -> None:
+        """Write a record: at once if it is complete, else by the thread.
+
+        :param is_wanted: Whether it is written even if filters in shadow have
+            nothing to add.
+        """
+        is_complete = record.get('cause') not in _EXAMINED
+        if is_complete and self.shadow is None:
+            self._emit(record)
+            return
+        try:
+            self._queue.put_nowait(_Job(record, trace, is_wanted))
+        except queue.Full:
+            record['examined'] = 'no: too many requests at once'
+            self._emit(record)
+            return
+        with self._starting:
+            # Late, as workers are forked after the start.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._work, name='isolate-aggregates-records',
+                    daemon=True,
+                )  # fmt: skip
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            job = self._queue.get()
+            time.sleep(max(0, job.at + _DELAY - time.monotonic()))
+            try:
+                self._complete(job)
+            except Exception as exc:
+                job.record['examined'] = f'no: {short(exc)}'
+                LOG.debug('A decision is not examined.', exc_info=True)
+            try:
+                if job.is_wanted or 'shadow' in job.record:
+                    self._emit(job.record)
+            except Exception:
+                LOG.exception('A decision is not recorded.')
+            # Nothing is kept of a request while there is no other.
+            del job
+
+    def _complete(self, job: _Job) -> None:
+        record, trace = job.record, job.trace
+        if self.shadow is not None:
+            try:
+                found = self.shadow.compare(record, trace)
+            except Exception as exc:
+                found = {'effect': 'failed', 'reason': short(exc)}
+            self._observer.shadowed(found['effect'])
+            if found['effect'] != 'none':
+                record['shadow'] = found
+        if job.is_wanted and record.get('cause') in _EXAMINED:
+            found = self._examined(record['cause'], trace)
+            detail = record.get('detail', {}) | found.pop('detail', {})
+            record |= found | ({'detail': detail} if detail else {})
+
+    def _emit(self, record: dict[str, Any]) -> None:
+        line = _encoded(record)
+        if len(line) > _LONGEST:
+            left_out: list[str] = []
+            record['left_out'] = left_out
+            for name in _LESS_NEEDED:
+                if len(line) > _LONGEST and record.pop(name, None):
+                    left_out.append(name)
+                    line = _encoded(record)
+        RECORDS.info('%s', line)
+        if cause := record.get('cause'):
+            self._observer.no_host(cause)
+
+    def _examined(self, cause: str, trace: Trace) -> dict[str, Any]:
+        """Return what is found out about a request without a host."""
+        from isolate_aggregates import examination
+
+        question = _question(trace)
+        hosts = tuple(uuid for uuid, _ in trace.given)
+        if cause == 'locked' and not hosts:
+            return {}
+        key = (
+            cause, question.queries, question.forbidden, question.required,
+            question.ignored, hosts[:examination.MOST_HOSTS],
+        )  # fmt: skip
+        now = time.monotonic()
+        kept = self._kept.pop(key, None)
+        if kept is None or now - kept[0] > _KEPT_SECONDS:
+            if not self._may_ask(now):
+                return {'examined': 'no: too many requests'}
+            asked = examination.Examination(self._adapter(), question)
+            if cause == 'no_candidates':
+                found = asked.cause()
+            elif cause == 'placement_rejected':
+                found = asked.rejection()
+            else:
+                found = asked.locks_of(hosts)
+            kept = now, found
+        self._kept[key] = kept
+        while len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        return dict(kept[1])
+
+    def _may_ask(self, now: float) -> bool:
+        self._tokens = min(
+            _BURST, self._tokens + _RATE * (now - self._filled_at)
+        )
+        self._filled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+def _question(trace: Trace) -> examination.Question:
+    from isolate_aggregates.examination import Question
+
+    decision = trace.decision
+    forbidden: frozenset[str] = frozenset()
+    required: tuple[frozenset[str], ...] = ()
+    if decision is not None:
+        forbidden = decision.forbidden - trace.others
+        required = tuple(
+            choice
+            for choice in decision.required
+            if choice not in trace.others_required
+        )
+    return Question(
+        tuple(resources.to_querystring() for resources, _ in trace.asked),
+        forbidden,
+        required,
+        frozenset(trace.offered),
+        functools.cache(functools.partial(_origin, trace)),
+        functools.partial(closing, decision) if decision else lambda own: [],
+    )
+
+
+def _origin(trace: Trace, choice: frozenset[str]) -> str:
+    """Return which of Nova's request filters requires some aggregates."""
+    spec, context = trace.spec, trace.context.elevated()
+    read = objects.AggregateList.get_by_metadata
+    zone = spec.availability_zone if 'availability_zone' in spec else None
+    if zone:
+        of_zone = read(context, key='availability_zone', value=zone)
+        if choice == {aggregate.uuid for aggregate in of_zone}:
+            return 'zone'
+    if choice <= {
+        aggregate.uuid
+        for aggregate in read(context, value=spec.project_id)
+        if any(
+            key.startswith('filter_tenant_id') for key in aggregate.metadata
+        )
+    }:
+        return 'project'
+    return 'aggregates'

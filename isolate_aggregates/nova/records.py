@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches nova-scheduler, and leaves a record of each decision.
+
+Nova calls no plugin when Placement returns nothing, when a host filter drops
+the last host, or when it gives up. So four of its functions are wrapped, which
+are alike in Nova 31 to 34, to count what passes through them. They are called
+with the same arguments, return the same results and raise the same errors.
+What fails here is logged, and never fails a request.
+
+A record is built in the thread of its request. What needs Placement or a
+database again is left to another thread (``recorder.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+import datetime
+import functools
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from nova import exception as nova_exception
+from nova import filters as nova_filters
+from nova import objects
+from nova.scheduler import manager
+from nova.scheduler import utils as scheduler_utils
+from nova.scheduler.client import report
+from oslo_log import log as logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.nova import adapter, images, placed
+from isolate_aggregates.query_limit import OUR_HOST_FILTER
+from isolate_aggregates.record import SCHEMA, cut, of_decision
+from isolate_aggregates.text import short
+
+if TYPE_CHECKING:
+    from isolate_aggregates.decision import Decision
+    from isolate_aggregates.nova.recorder import Recorder
+
+LOG = logging.getLogger(__name__)
+
+# The most entries of each kind that are shown of a request.
+_MOST = 20
+
+_current = threading.local()
+_recorder: Recorder | None = None
+# Nova's own functions, by owner and name.
+_replaced: dict[tuple[Any, str], Any] = {}
+
+
+class Trace:
+    """What a request meets on its way; only its own thread writes it."""
+
+    def __init__(
+        self, context: Any, spec: objects.RequestSpec, servers: Any
+    ) -> None:
+        self.context, self.spec = context, spec
+        self.servers = list(servers or ())
+        self.began_at = time.monotonic()
+        self.decision: Decision | None = None
+        self.error: exception.IsolateAggregatesError | None = None
+        #: What other request filters forbid and require.
+        self.others: frozenset[str] = frozenset()
+        self.others_required: tuple[frozenset[str], ...] = ()
+        #: The queries and the numbers of their candidates; None for one that
+        #: Placement has rejected, -1 if it cannot be reached.
+        self.asked: list[tuple[Any, int | None]] = []
+        self.offered: set[str] = set()
+        #: For each server the host filters that ran, and how many hosts each
+        #: was given.
+        self.rounds: list[list[tuple[str, int]]] = []
+        #: The uuids and names of the hosts before and after the last round.
+        self.given: list[tuple[str, str]] = []
+        self.passed: list[str] = []
+        self.placed = 0
+
+
+def current() -> Trace | None:
+    """Return the trace of the request that this thread serves."""
+    return getattr(_current, 'trace', None)
+
+
+def _noted(note: Callable[[Trace], None]) -> None:
+    """Note something of the request of this thread, if that is possible."""
+    trace = current()
+    if trace is None:
+        return
+    try:
+        note(trace)
+    except Exception:
+        LOG.exception('A decision is recorded in part.')
+
+
+def decided(decision: Decision, spec: objects.RequestSpec) -> None:
+    """Note a decision, before it is in the request spec."""
+
+    def note(trace: Trace) -> None:
+        trace.decision = decision
+        target = adapter.destination_of(spec)
+        trace.others = frozenset(
+            (target and target.forbidden_aggregates) or ()
+        )
+        trace.others_required = tuple(
+            frozenset(choice.split(','))
+            for choice in (target and target.aggregates) or ()
+        )
+
+    _noted(note)
+
+
+def failed(
+    error: exception.IsolateAggregatesError, decision: Decision | None
+) -> None:
+    """Note that a request is refused, or that its hosts cannot be checked."""
+
+    def note(trace: Trace) -> None:
+        trace.error = error
+        trace.decision = decision or trace.decision
+
+    _noted(note)
+
+
+def install(recorder: Recorder) -> None:
+    """Record the decisions of this process from now on."""
+    global _recorder
+    _recorder = recorder
+    _wrap(manager.SchedulerManager, 'select_destinations', _selected)
+    _wrap(manager.SchedulerManager, '_ensure_sufficient_hosts', _ensured)
+    _wrap(report.SchedulerReportClient, 'get_allocation_candidates', _asked)
+    _wrap(nova_filters.BaseFilterHandler, 'get_filtered_objects', _filtered)
+
+
+def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    if (owner, name) in _replaced:
+        return
+    former = _replaced[owner, name] = getattr(owner, name)
+
+    @functools.wraps(former)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(former, *args, **kwargs)
+
+    setattr(owner, name, wrapped)
+
+
+def uninstall() -> None:
+    """Give Nova its functions back."""
+    global _recorder
+    _recorder = None
+    while _replaced:
+        (owner, name), former = _replaced.popitem()
+        setattr(owner, name, former)
+
+
+def _selected(
+    former: Any, self: Any, context: Any, *args: Any, **kwargs: Any
+) -> Any:
+    spec = kwargs.get('spec_obj')
+    recorder = _recorder
+    if not isinstance(spec, objects.RequestSpec) or recorder is None:
+        return former(self, context, *args, **kwargs)
+    trace = Trace(context, spec, kwargs.get('instance_uuids'))
+    _current.trace = trace
+    result: Any = None
+    error: BaseException | None = None
+    try:
+        result = former(self, context, *args, **kwargs)
+        return result
+    except Exception as exc:
+        # Nova wraps what its caller expects.
+        error = getattr(exc, 'exc_info', (None, exc))[1]
+        raise
+    finally:
+        _current.trace = None
+        try:
+            _finish(recorder, trace, result, error)
+        except Exception:
+            LOG.exception('A decision is not recorded.')
+        # It holds the frame that holds it.
+        del error
+
+
+def _asked(former: Any, self: Any, context: Any, resources: Any) -> Any:
+    answer = former(self, context, resources)
+
+    def note(trace: Trace) -> None:
+        candidates, summaries = (answer or (None, None))[:2]
+        number = None if candidates is None else len(candidates)
+        trace.asked.append((resources, number if answer is not None else -1))
+        trace.offered.update(
+            summary.get('root_provider_uuid') or uuid
+            for uuid, summary in (summaries or {}).items()
+        )
+
+    _noted(note)
+    return answer
+
+
+def _ensured(former: Any, self: Any, context: Any, hosts: Any, *args: Any,
+             **kwargs: Any) -> Any:  # fmt: skip
+    _noted(lambda trace: setattr(trace, 'placed', len(hosts)))
+    return former(self, context, hosts, *args, **kwargs)
+
+
+class _Counted:
+    """One of Nova's host filters; notes how many hosts it is given."""
+
+    def __init__(self, host_filter: Any, seen: list[tuple[str, int]]) -> None:
+        self._filter, self._seen = host_filter, seen
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        # Nova logs its name.
+        return type(self._filter)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._filter, name)
+
+    def filter_all(self, hosts: Any, spec: Any) -> Any:
+        """Run the filter."""
+        self._seen.append((type(self._filter).__name__, len(hosts)))
+        return self._filter.filter_all(hosts, spec)
+
+
+def _filtered(
+    former: Any, self: Any, filters: Any, objs: Any, *args: Any, **kwargs: Any
+) -> Any:
+    if current() is None:
+        return former(self, filters, objs, *args, **kwargs)
+    hosts = list(objs)
+    seen: list[tuple[str, int]] = []
+    watched = [_Counted(each, seen) for each in filters]
+    passed = former(self, watched, hosts, *args, **kwargs)
+
+    def note(trace: Trace) -> None:
+        seen.append(('', len(passed or ())))
+        trace.rounds.append(seen)
+        trace.given = [
+            (getattr(host, 'uuid', ''), getattr(host, 'host', ''))
+            for host in hosts
+        ]
+        trace.passed = [getattr(host, 'host', '') for host in passed or ()]
+
+    _noted(note)
+    return passed
+
+
+def _finish(
+    recorder: Recorder,
+    trace: Trace,
+    result: Any,
+    error: BaseException | None,
+) -> None:
+    """Build and write the record of a request, if it needs one."""
+    is_narrowed = bool(trace.decision and trace.decision.destination.yielded)
+    is_wanted = recorder.wants(error is not None, is_narrowed)
+    if not is_wanted and recorder.shadow is None:
+        return
+    record = _record(recorder, trace)
+    if error is None:
+        record['result'] = 'placed'
+        record['hosts'] = list(_hosts(result))
+    else:
+        record['result'] = 'refused' if trace.error else 'no_host'
+        record['cause'], detail = _cause(trace, error)
+        if detail:
+            record['detail'] = detail
+    recorder.write(record, trace, is_wanted)
+
+
+def _hosts(result: Any) -> Iterator[str]:
+    for selections in result or ():
+        first = selections[0] if isinstance(selections, list) else selections
+        yield str(
+            first['host'] if isinstance(first, dict) else first.service_host
+        )
+
+
+def _cause(trace: Trace, error: BaseException) -> tuple[str, dict[str, Any]]:
+    """Return the primary cause of a failure: the first of a fixed order."""
+    if trace.error is not None:
+        return _cause_of_ours(trace, trace.error)
+    if placed.has_failed(trace.spec):
+        return 'not_recorded', {}
+    if not isinstance(error, nova_exception.NoValidHost):
+        return 'error', {'reason': cut(f'{type(error).__name__}: {error}')}
+    numbers = [number for _, number in trace.asked]
+    if not numbers and not trace.rounds:
+        return 'nova_refused', {'reason': short(error)}
+    if numbers and not any((number or 0) > 0 for number in numbers):
+        if -1 in numbers:
+            return 'placement_down', {}
+        return 'placement_rejected' if None in numbers else 'no_candidates', {}
+    detail: dict[str, Any] = {}
+    if len(trace.servers) > 1:
+        detail = {'servers': len(trace.servers), 'placed': trace.placed}
+    last = trace.rounds[-1] if trace.rounds else []
+    if last and not last[-1][1]:
+        *filters, _ = last
+        if not trace.given:
+            # Of a cell that does not answer Nova knows no host.
+            return 'unknown_hosts', detail | {'offered': len(trace.offered)}
+        name = filters[-1][0] if filters else ''
+        if name == OUR_HOST_FILTER:
+            return 'locked', detail | {'filter': name}
+        return 'host_filter', detail | {'filter': name}
+    if not last and not trace.placed and _field(trace.spec, 'ignore_hosts'):
+        # Placement has offered only hosts that Nova was told to ignore.
+        return 'no_candidates', {'ignored': len(trace.offered)}
+    if trace.placed:
+        return 'full', detail
+    return 'claims', detail
+
+
+def _cause_of_ours(
+    trace: Trace, error: exception.IsolateAggregatesError
+) -> tuple[str, dict[str, Any]]:
+    if isinstance(error, exception.QueryNotShortened):
+        return 'query_too_long', {'reason': cut(error.reasons[0])}
+    if isinstance(error, exception.FilterError):
+        return 'filter_failed', {
+            'filter': error.name,
+            'reason': cut(error.problem),
+        }
+    if not isinstance(error, exception.RequestRefused):
+        return 'source_failed', {'reason': short(error)}
+    reason = {'reason': cut('; '.join(error.reasons))}
+    if error.__cause__ is not None:
+        # What the decision needs cannot be read.
+        return 'source_failed', reason
+    decision = trace.decision
+    if decision is not None and not decision.destination.refusals:
+        # The host that it is forced to, as the query was shortened.
+        return 'locked', reason
+    return 'refused', reason
+
+
+def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
+    """Return what is known of a request, whatever became of it."""
+    spec = trace.spec
+    request = adapter.NovaRequest(spec, images.AcceptedImage({}))
+    servers = trace.servers or [_field(spec, 'instance_uuid')]
+    has_names = 'names' not in recorder.omitted
+    record: dict[str, Any] = {
+        'schema': SCHEMA,
+        'at': datetime.datetime.now(datetime.UTC).isoformat(
+            timespec='milliseconds'
+        ),
+        'request': trace.context.request_id,
+        'server': servers[0],
+        'project': request.project_id,
+        'operation': _operation(spec),
+        'flavor': {
+            'id': request.flavor.id,
+            **({'name': cut(request.flavor.name)} if has_names else {}),
+        },
+        'config': recorder.digest,
+    }
+    if len(servers) > 1:
+        record['servers'] = {'number': len(servers), 'some': servers[:_MOST]}
+    if image := request.image:
+        record['image'] = {
+            'id': image.id,
+            **({'name': cut(image.name)} if has_names else {}),
+        }
+    record['keys'] = _keys(recorder, spec, request)
+    if trace.decision is not None:
+        record |= of_decision(trace.decision)
+    if trace.asked:
+        record['placement'] = {
+            'candidates': sum(max(n or 0, 0) for _, n in trace.asked),
+            'hosts': len(trace.offered),
+        }
+    if trace.rounds:
+        last = trace.rounds[-1]
+        record['host_filters'] = {
+            'start': len(trace.given),
+            'dropped': {
+                name: before - after
+                for (name, before), (_, after) in itertools.pairwise(last)
+                if before > after
+            },
+        }
+    record['took_ms'] = round(1000 * (time.monotonic() - trace.began_at), 1)
+    return record
+
+
+def _operation(spec: objects.RequestSpec) -> str:
+    if scheduler_utils.request_is_rebuild(spec):
+        return 'rebuild'
+    return 'move' if adapter.is_for_existing(spec) else 'boot'
+
+
+def _keys(
+    recorder: Recorder,
+    spec: objects.RequestSpec,
+    request: adapter.NovaRequest,
+) -> dict[str, Any]:
+    """Return what the request carries that may open or require something."""
+    keys: dict[str, Any] = {}
+    if specs := request.flavor.extra_specs:
+        keys['extra_specs'] = {
+            cut(name): cut(value) for name, value in _some(specs.items())
+        }
+    if traits := images.traits_of(spec):
+        keys['image_traits'] = [cut(trait) for trait in _some(traits)]
+    if (hints := request.scheduler_hints) and 'hints' not in recorder.omitted:
+        keys['hints'] = {
+            cut(name): [cut(value) for value in values[:3]]
+            for name, values in _some(hints.items())
+        }
+    if zone := _field(spec, 'availability_zone'):
+        keys['zone'] = cut(zone)
+    if found := adapter.forced(spec):
+        keys['forced'] = [cut(each) for some in found for each in some]
+    target = adapter.destination_of(spec)
+    if target and 'host' in target and target.host:
+        keys['requested_host'] = cut(target.host)
+    if ignored := _field(spec, 'ignore_hosts'):
+        keys['ignored'] = [cut(host) for host in _some(ignored)]
+    return keys
+
+
+def _some(entries: Iterable[Any]) -> list[Any]:
+    return sorted(entries)[:_MOST]
+
+
+def _field(thing: Any, name: str) -> Any:
+    return getattr(thing, name) if name in thing else None
