@@ -143,6 +143,34 @@ class ZoneTest(FromTheApiTest):
             assert [self.query(*arguments)] == queries
             assert bool(self.candidates(*arguments)) == (status == 'ACTIVE')
 
+    def test_a_zone_whose_compute_services_are_disabled_is_refused(self):
+        self.aggregate('second', ['host2'], zone='az2')
+        self.small_flavor()
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host='host2'
+        )
+        self.admin_api.put_service(service['id'], {'status': 'disabled'})
+        with pytest.raises(client.OpenStackApiException, match='not availab'):
+            self.sent('small', availability_zone='az2')
+        arguments = ('--flavor', 'small', '--availability-zone', 'az2')
+        result = self.run_command('explain', *arguments)
+        assert (result.code, result.err) == (
+            4,
+            'nova-api refuses availability zone az2, as the compute services '
+            'of all hosts in it are disabled; specify one of nova.\n',
+        )
+        # It is not refused while any of them is enabled, even if that is down.
+        self._start_compute('host3')
+        [second] = self.admin_api.api_get('/os-aggregates').body['aggregates']
+        self.admin_api.add_host_to_aggregate(second['id'], 'host3')
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host='host3'
+        )
+        self.admin_api.put_service_force_down(service['id'], True)
+        server, _ = self.sent('small', availability_zone='az2')
+        assert server['status'] == 'ERROR'
+        assert self.candidates(*arguments) == set()
+
 
 class BodyTest(FromTheApiTest):
     """Flavors, images and other parts of the body."""

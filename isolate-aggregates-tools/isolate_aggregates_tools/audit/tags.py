@@ -211,25 +211,26 @@ def schedule_zone(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find that the zone of servers which request none has no host."""
     conf = cloud.conf
     zone = conf.default_schedule_zone
-    others = acceptance.instead_of(
+    refused = acceptance.refused_zone(
         zone,
         cloud.index,
         conf.default_availability_zone,
         conf.internal_service_availability_zone,
     )
-    if others:
+    if refused:
+        others = listed(refused.others)
+        instead = f'set it to one of {others}, or ' if others else ''
         yield Finding(
             'schedule-zone-empty',
             Severity.ERROR,
             'option [DEFAULT] default_schedule_zone',
-            f'is {quoted(zone)}, and no host is in that availability zone',
+            f'is {quoted(zone)}, and {refused.why("that availability zone")}',
             'nova-api refuses servers that request no zone with status 400, '
             'if it has the same configuration',
             (
                 Repair(
-                    text='in nova.conf of nova-api, set it to one of '
-                    f'{listed(others)}, or remove it, which lets such servers '
-                    'use every zone',
+                    text=f'in nova.conf of nova-api, {instead}remove it, '
+                    'which lets such servers use every zone',
                     is_tried=False,
                 ),
             ),

@@ -18,7 +18,10 @@ from isolate_aggregates_tools.compute.servers import (
     Server,
     Servers,
 )
-from isolate_aggregates_tools.mirrored.compute_services import CloudIndex
+from isolate_aggregates_tools.mirrored.compute_services import (
+    CloudIndex,
+    enabled_hosts,
+)
 from isolate_aggregates_tools.placement.provider import Provider
 from isolate_aggregates_tools.simulator.index import ProviderIndex
 
@@ -69,7 +72,14 @@ class Snapshot:
         return CloudIndex(
             self.aggregates,
             lambda: _dropped_services(services or (), providers),
-            lambda: filter(None, (node.host for node in providers)),
+            lambda: enabled_hosts(
+                (
+                    (node.host, not _is_disabled(node))
+                    for node in providers
+                    if node.host
+                ),
+                services or (),
+            ),
         )
 
     @lazy_property

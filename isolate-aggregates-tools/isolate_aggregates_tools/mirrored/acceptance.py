@@ -2,6 +2,7 @@
 """Refuses requests that nova-api does not accept."""
 
 from collections.abc import Iterator
+import dataclasses
 
 from isolate_aggregates import options
 from isolate_aggregates.aggregates import AggregateIndex
@@ -50,32 +51,56 @@ def acceptance(
             f'nova-api refuses {subject}: {_texts(refusals)}.'
         )
     zone = request.availability_zone
-    others = instead_of(
+    refused = refused_zone(
         zone, aggregates, settings[_UNNAMED], settings[_INTERNAL]
     )
-    if others and not request.host_forced:
+    if refused and not request.host_forced:
+        others = listed(refused.others)
+        instead = f'; specify one of {others}' if others else ''
         raise errors.RequestUnacceptable(
-            f'nova-api refuses availability zone {quoted(zone or "")}, as no '
-            f'host is in it; specify one of {listed(others)}.'
+            f'nova-api refuses availability zone {quoted(zone or "")}, as '
+            f'{refused.why("it")}{instead}.'
         )
 
 
-def instead_of(
-    zone: str | None, index: AggregateIndex, unnamed: str, internal: str
-) -> frozenset[str]:
-    """Return the zones with hosts, if nova-api refuses a zone for new servers.
+@dataclasses.dataclass(frozen=True)
+class RefusedZone:
+    """A zone that nova-api refuses for new servers.
 
-    It accepts the zones of all services
+    :param has_hosts: Whether any host, all of which are disabled, is in it.
+    :param others: The zones that it accepts instead.
+    """
+
+    has_hosts: bool
+    others: frozenset[str]
+
+    def why(self, zone: str) -> str:
+        """Return why nova-api refuses it, with these words for the zone."""
+        if self.has_hosts:
+            return f'the compute services of all hosts in {zone} are disabled'
+        return f'no host is in {zone}'
+
+
+def refused_zone(
+    zone: str | None, index: AggregateIndex, unnamed: str, internal: str
+) -> RefusedZone | None:
+    """Return why nova-api refuses a zone for new servers.
+
+    It accepts the zones of all services that are enabled
     (``nova.availability_zones.get_availability_zones``).
 
     :param unnamed: The zone of hosts in no aggregate with a zone.
     :param internal: The zone of services other than nova-compute.
-    :returns: An empty set if it accepts the zone, or no hosts are known.
+    :returns: None if it accepts the zone, or no hosts are known.
     """
     if not zone or zone == internal or not isinstance(index, CloudIndex):
-        return frozenset()
+        return None
     zones = index.zones(unnamed)
-    return frozenset() if zone in zones else zones
+    if not zones or zones.get(zone):
+        return None
+    return RefusedZone(
+        zone in zones, frozenset(name for name in zones if zones[name])
+    )
 
 
 def _texts(refusals: list[nova_api.Refusal]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts of a cloud: whether they take servers, and their zones."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -27,6 +27,20 @@ class HostsObjection:
         return self.text if host in self.hosts else ''
 
 
+def enabled_hosts(
+    nodes: Iterable[tuple[str, bool]], services: Iterable[ComputeService]
+) -> Mapping[str, bool]:
+    """Return all hosts, and whether the compute service of each is enabled.
+
+    :param nodes: The host of each compute node, and whether it takes servers
+        by what Placement knows, which may be late.
+    """
+    hosts: dict[str, bool] = {}
+    for host, is_enabled in nodes:
+        hosts[host] = hosts.get(host, False) or is_enabled
+    return {**hosts, **{each.host: each.is_enabled for each in services}}
+
+
 def zone_of_host(aggregates: AggregateIndex, host: str, unnamed: str) -> str:
     """Return the availability zone of a host.
 
@@ -41,8 +55,9 @@ class CloudIndex(AggregateIndex):
 
     :param services: Returns the compute services; it is called when a request
         is decided. None if they are unknown: then all count as up and enabled.
-    :param hosts: Returns the hosts that have compute nodes; it is called when
-        a zone was requested. Empty if they are unknown.
+    :param hosts: Returns all hosts, and for each whether its compute service
+        is enabled; it is called when a zone was requested. Empty if they are
+        unknown.
     """
 
     # A command asks about all flavors, again and again, and keeps what it is
@@ -53,20 +68,22 @@ class CloudIndex(AggregateIndex):
         self,
         aggregates: Iterable[Aggregate],
         services: Callable[[], Iterable[ComputeService] | None],
-        hosts: Callable[[], Iterable[str]],
+        hosts: Callable[[], Mapping[str, bool]],
     ) -> None:
         super().__init__(aggregates)
         self._services = services
         self._hosts = hosts
 
-    def zones(self, unnamed: str) -> frozenset[str]:
-        """Return the availability zones that have hosts."""
-        return self.remember(
-            ('zones', unnamed),
-            lambda: frozenset(
-                zone_of_host(self, host, unnamed) for host in self._hosts()
-            ),
-        )
+    def zones(self, unnamed: str) -> Mapping[str, bool]:
+        """Return the availability zones, and whether any host is enabled."""
+        return self.remember(('zones', unnamed), lambda: self._zones(unnamed))
+
+    def _zones(self, unnamed: str) -> Mapping[str, bool]:
+        zones: dict[str, bool] = {}
+        for host, is_enabled in self._hosts().items():
+            zone = zone_of_host(self, host, unnamed)
+            zones[zone] = zones.get(zone, False) or is_enabled
+        return zones
 
     @lazy_property
     def drops(self) -> tuple[DropHosts, ...]:

@@ -630,6 +630,26 @@ def test_a_zone_of_all_new_servers_has_hosts(zone, is_found):
         assert 'one of az-1, nova' in each.repairs[0].text
 
 
+def test_a_zone_of_all_new_servers_has_an_enabled_host():
+    aggregate = make_aggregate('az-1', hosts=['h1'], availability_zone='az-1')
+    nodes = [make_compute_node('h1'), make_compute_node('h2')]
+    [problem] = [
+        each.problem
+        for each in findings(
+            [aggregate],
+            nodes,
+            [PLAIN],
+            conf=configuration(default_schedule_zone='az-1'),
+            services=[ComputeService('h1', is_enabled=False)],
+        )
+        if each.kind == 'schedule-zone-empty'
+    ]
+    assert problem == (
+        'is az-1, and the compute services of all hosts in that availability '
+        'zone are disabled'
+    )
+
+
 def test_a_zone_of_another_name_is_no_finding():
     aggregate = make_aggregate('az-1', hosts=['h1'], availability_zone='az-1')
     nodes = [make_compute_node('h1'), make_compute_node('h2')]

@@ -5,6 +5,7 @@ import json
 
 from cases import cases
 from explained import rows
+import os_traits
 import pytest
 
 QUERY = ('candidate', 'list', '--query', '--flavor', 'plain')
@@ -267,6 +268,39 @@ def test_a_zone_without_hosts_is_refused_as_by_nova(on_cloud):
     )
     # Here Nova ignores the zone.
     assert on_cloud(*arguments, 'az2::cn1.example.org').code == 0
+
+
+@pytest.mark.parametrize(
+    'cloud',
+    [
+        f'{CLOUD}compute_services:\n'
+        '- {host: cn1, status: disabled}\n'
+        '- {host: cn2, status: disabled, state: down}\n'
+        '- {host: cn3}\n',
+        CLOUD.replace('VCPU: 8}}', 'VCPU: 8}, traits: [%s]}')
+        % ((os_traits.COMPUTE_STATUS_DISABLED,) * 2),
+    ],
+    ids=['by the services', 'by what they have reported to Placement'],
+)
+def test_a_zone_whose_hosts_are_disabled_is_refused_as_by_nova(
+    cloud, run, tmp_path
+):
+    path = tmp_path / 'cloud.yaml'
+    asked = (*QUERY, '--snapshot', str(path), '--availability-zone', 'az1')
+    path.write_text(cloud)
+    result = run(*asked)
+    assert (result.code, result.err) == (
+        4,
+        'nova-api refuses availability zone az1, as the compute services of '
+        'all hosts in it are disabled; specify one of nova.\n',
+    )
+    # A service that is down counts, and what it has reported may be late.
+    services = '' if 'compute_services' in cloud else 'compute_services:\n'
+    path.write_text(
+        cloud.replace('- {host: cn2, status: disabled, state: down}\n', '')
+        + f'{services}- {{host: cn2, state: down}}\n'
+    )
+    assert run(*asked).code == 0
 
 
 def test_a_port_can_request_resources(on_cloud):

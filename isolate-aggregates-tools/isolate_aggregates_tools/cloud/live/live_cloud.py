@@ -31,7 +31,10 @@ from isolate_aggregates_tools.compute.servers import (
     may_have_shares,
 )
 from isolate_aggregates_tools.identity import Domain, KeystoneClient
-from isolate_aggregates_tools.mirrored.compute_services import CloudIndex
+from isolate_aggregates_tools.mirrored.compute_services import (
+    CloudIndex,
+    enabled_hosts,
+)
 from isolate_aggregates_tools.placement import edits
 from isolate_aggregates_tools.placement.client import PlacementClient
 from isolate_aggregates_tools.placement.provider import Provider
@@ -92,7 +95,10 @@ class LiveCloud:
         return CloudIndex(
             source.aggregates(),
             lambda: self.services,
-            lambda: self.compute_nodes.values(),
+            lambda: enabled_hosts(
+                ((host, True) for host in self.compute_nodes.values()),
+                self.services,
+            ),
         )
 
     @lazy_property
