@@ -15,7 +15,7 @@ import os_traits
 
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.text import named
+from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.advice.causes import Causes, NoHost
 from isolate_aggregates_tools.advice.repair import Repair
@@ -27,8 +27,10 @@ from isolate_aggregates_tools.answers.deciding import Questions
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.mirrored import nova_api
 from isolate_aggregates_tools.placement.group import ResourceRequest
-from isolate_aggregates_tools.request import Request
+from isolate_aggregates_tools.request import Request, constraints
+from isolate_aggregates_tools.request.constraints import Objection
 
 
 class Nowhere:
@@ -45,10 +47,10 @@ class Nowhere:
         self._requests = requests
         self._questions = Questions(everywhere, pipeline, requests)
         self._offers = Offers(everywhere, before=Offers(snapshot))
+        self._projects = scope.projects(everywhere.aggregates, pipeline)
         self._others = tuple(
             itertools.product(
-                scope.images(everywhere, pipeline),
-                scope.projects(everywhere.aggregates, pipeline),
+                scope.images(everywhere, pipeline), self._projects
             )
         )
         # Whether images fit no flavor, by the traits that they require.
@@ -108,10 +110,33 @@ class Nowhere:
 
     def _has_host(self, flavor: Flavor) -> bool:
         """Return whether some servers of a flavor have a host."""
+        accepted = self._accepted(flavor)
         return any(
             self._offers.usable(self._questions.of(flavor, image, project))
-            for image, project in self._others
+            for image, project in (
+                itertools.product(accepted, self._projects)
+                if accepted
+                else self._others
+            )
         )
+
+    def _accepted(self, flavor: Flavor) -> list[Image]:
+        """Return the images with which nova-api accepts a flavor.
+
+        :returns: One of those with equal properties; empty if it accepts the
+            flavor without any, or with none that is known.
+        """
+        if not any(nova_api.refusals(self._requests.new(flavor))):
+            return []
+        alike = {
+            (tuple(sorted(image.properties.items())), image.owner): image
+            for image in reversed(self._causes.snapshot.images)
+        }
+        return [
+            image
+            for image in reversed(alike.values())
+            if not any(nova_api.refusals(self._requests.new(flavor, image)))
+        ]
 
     def _reasons(self, flavor: Flavor) -> Iterator[NoHost]:
         """Yield why a flavor has no host, the most specific reason first."""
@@ -125,12 +150,52 @@ class Nowhere:
         if fitting:
             yield from self._causes.of_metadata(request, flavor, fitting)
             yield from self._elsewhere(request, flavor, queries, fitting)
+            yield from self._with_images(flavor)
+            yield from self._with_images(flavor)
             if self._are_used(fitting):
                 yield from self._causes.of_locks(request, flavor, fitting)
             return
         [query, *_] = queries
         yield from self._causes.of(request, query, flavor)
         yield self._causes.together(query)
+
+    def _with_images(self, flavor: Flavor) -> Iterator[NoHost]:
+        """Yield that no host takes a flavor with an image that it needs.
+
+        Locks do not count.
+        """
+        images = self._accepted(flavor)
+        dropped: dict[str, None] = {}
+        for image in images:
+            nodes = self._offers.nodes(self._unlocked(flavor, image))
+            for objection in self._of_images(flavor, image):
+                reasons = self._offers.dropped(objection, nodes)
+                for why, some in reasons.items():
+                    nodes &= ~some
+                    hosts = listed(self._offers.hosts_of(some))
+                    dropped[f'{hosts}: {why}'] = None
+            if nodes:
+                return
+        if images:
+            names = named('image', (quoted(image.name) for image in images))
+            why = f'; {scope.OF_IMAGES} drops {" and ".join(dropped)}'
+            yield NoHost(
+                f'is accepted by nova-api only with {names}, and no host '
+                f'takes both{why if dropped else ""}'
+            )
+
+    def _of_images(self, flavor: Flavor, image: Image) -> list[Objection]:
+        """Return what a host filter says of the properties of an image."""
+        question = self._questions.regardless(flavor, image)
+        return [
+            objection
+            for name, objection in (
+                constraints.objections_by_filter(question.destination)
+                if question
+                else ()
+            )
+            if name == scope.OF_IMAGES
+        ]
 
     def _are_used(self, hosts: frozenset[str]) -> bool:
         """Return whether any flavor gets some hosts.
@@ -148,7 +213,8 @@ class Nowhere:
         self, flavor: Flavor, image: Image | None
     ) -> list[ResourceRequest]:
         """Return the queries of servers for hosts that nothing locks."""
-        return list(map(_unlocked, self._questions.queries(flavor, image)))
+        question = self._questions.regardless(flavor, image)
+        return list(map(_unlocked, question.queries if question else ()))
 
     def _hosts(self, queries: Iterable[ResourceRequest]) -> frozenset[str]:
         return self._offers.hosts_of(self._offers.nodes(queries))

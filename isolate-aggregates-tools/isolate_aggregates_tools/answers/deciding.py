@@ -80,24 +80,24 @@ class Questions:
         *_, found = self._questions[key]
         return found
 
-    def queries(
+    def regardless(
         self, flavor: Flavor, image: Image | None
-    ) -> Sequence[ResourceRequest]:
-        """Return the queries of servers, even if their project is refused.
+    ) -> Question | None:
+        """Return the query of servers, even if their project is refused.
 
-        :returns: Empty if nova-api refuses the flavor or the image.
+        :returns: None if nova-api refuses the flavor or the image.
         """
         if question := self.of(flavor, image, None):
-            return question.queries
+            return question
         request = dataclasses.replace(
             self._requests.new(flavor, image, STRANGER), availability_zone=None
         )
         try:
             decision = decided(request, self._index, self._pipeline)
         except errors.InvalidRequest:
-            return ()
+            return None
         decision.destination.refusals.clear()
-        return asking.every(decision, request)
+        return Question(asking.every(decision, request), decision.destination)
 
     def _request(
         self, flavor: Flavor, image: Image | None, project: str

@@ -26,7 +26,7 @@ ANY_FLAVOR = Flavor('', vcpus=1, ram=1)
 # The most projects that are asked about.
 _PROJECTS = 20
 # Nova's host filter that compares properties with metadata.
-_IMAGES = 'AggregateImagePropertiesIsolation'
+OF_IMAGES = 'AggregateImagePropertiesIsolation'
 # Nova's own filters of projects.
 _TENANT_FILTERS = ('tenant_aggregate', 'AggregateMultiTenancyIsolation')
 _ENDLESS = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -66,7 +66,7 @@ def images(snapshot: Snapshot, pipeline: Pipeline) -> Iterator[Image | None]:
     declaration = pipeline.image_properties
     compared = (
         {key for each in snapshot.aggregates for key in each.metadata}
-        if any(entry.name == _IMAGES for entry in pipeline.filters)
+        if any(entry.name == OF_IMAGES for entry in pipeline.filters)
         else ()
     )
     kinds = set()
