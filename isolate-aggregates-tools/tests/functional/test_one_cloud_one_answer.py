@@ -7,8 +7,10 @@ command asks Placement or the rules. In some clouds Nova and Placement disagree
 on the members of aggregates.
 """
 
+import copy
 import functools
 from importlib import metadata
+import itertools
 import json
 import random
 import re
@@ -24,6 +26,15 @@ ZONES = ['az1', 'az2']
 WIN, SEV = 'CUSTOM_WIN', 'HW_CPU_X86_AMD_SEV'
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 PROJECT = 'p1'
+# No aggregate names it.
+OTHER_PROJECT = 'p9'
+SSD, GPU = 'CUSTOM_SSD', 'CUSTOM_GPU'
+# Host filters of Nova whose rules are known, and one whose rule is not.
+HOST_FILTERS = [
+    *('ComputeFilter', 'SameHostFilter', 'AggregateMultiTenancyIsolation'),
+    'AggregateInstanceExtraSpecsFilter',
+    'AggregateImagePropertiesIsolation',
+]
 # A file has no projects but those that a filter reads in its aggregates.
 UNKNOWN_PROJECT = {'unknown project'}
 EFI = {
@@ -47,6 +58,32 @@ FLAVORS = [
         'ram': 1,
         'extra_specs': {'hw:mem_encryption': 'true'},
     },
+    {
+        'name': 'fast',
+        'vcpus': 1,
+        'ram': 1,
+        'extra_specs': {'aggregate_instance_extra_specs:fast': 'true'},
+    },
+    {
+        # The trait of what has the disks, which may be shared.
+        'name': 'ssd',
+        'vcpus': 1,
+        'ram': 1,
+        'disk': 10,
+        'extra_specs': {f'trait:{SSD}': 'required'},
+    },
+    {
+        'name': 'gpu',
+        'vcpus': 1,
+        'ram': 1,
+        'extra_specs': {'pci_passthrough:alias': 'gpu:1'},
+    },
+    {
+        'name': 'misspelt',
+        'vcpus': 1,
+        'ram': 1,
+        'extra_specs': {'pci_passthrough:alias': 'gup:1'},
+    },
 ]
 
 
@@ -65,6 +102,11 @@ class World:
             'own': self._aggregate(
                 {'filter_tenant_id': PROJECT}, self._some()
             ),
+            'fast': self._aggregate({'fast': 'true'}, self._some()),
+            'efi': self._aggregate(
+                {'hw_machine_type': dice.choice(['q35', 'pc'])}, self._some()
+            ),
+            'spared': self._aggregate({'evacuable': 'true'}, self._some()),
         }
         for zone in ZONES:
             hosts = [name for name in NAMES if zone_of[name] == zone]
@@ -97,7 +139,10 @@ class World:
                     'name': 'disks',
                     'host': None,
                     'inventories': {'DISK_GB': STORAGE},
-                    'traits': ['MISC_SHARES_VIA_AGGREGATE'],
+                    'traits': [
+                        'MISC_SHARES_VIA_AGGREGATE',
+                        *([SSD] if dice.random() < 0.5 else []),
+                    ],
                     'aggregates': members,
                 }
             )
@@ -106,11 +151,99 @@ class World:
                 {
                     'host': name,
                     'state': dice.choice(['up', 'up', 'down']),
-                    'status': dice.choice(['enabled', 'enabled', 'disabled']),
+                    **dice.choice(
+                        [
+                            {'status': 'enabled'},
+                            {'status': 'enabled'},
+                            {'status': 'disabled'},
+                            {
+                                'status': 'disabled',
+                                'disabled_reason': 'reserved',
+                            },
+                        ]
+                    ),
                 }
                 for name in NAMES
             ]
         self.document['servers'] = [self._server(zone_of)]
+
+    @property
+    def idle(self):
+        """The cloud with every host empty, up and enabled, in all zones."""
+        idle = copy.deepcopy(emptied(self.document))
+        idle.pop('compute_services', None)
+        idle['settings'].pop('DEFAULT', None)
+        for each in idle['providers']:
+            each['traits'] = [t for t in each['traits'] if t != DISABLED]
+        return idle
+
+    @property
+    def unlocked(self):
+        """The same without any lock."""
+        unlocked = self.idle
+        del unlocked['settings']['scheduler']
+        for each in unlocked['aggregates']:
+            if each['name'] in ('win', 'own'):
+                each['metadata'] = {}
+        return unlocked
+
+    def enabled_if_lost(self, home):
+        """Return the cloud with the spare that stands in for a host, if any.
+
+        instance-ha enables the first one that shares an aggregate with it and
+        is in an aggregate for spares.
+        """
+        cloud = copy.deepcopy(self.document)
+        shared = [
+            each['hosts']
+            for each in cloud['aggregates']
+            if home in each['hosts']
+        ]
+        [for_spares] = [
+            each['hosts']
+            for each in cloud['aggregates']
+            if each['name'] == 'spared'
+        ]
+        for service in cloud.get('compute_services', ()):
+            host = service['host']
+            if (
+                'disabled_reason' in service
+                and service['state'] == 'up'
+                and host != home
+                and host in for_spares
+                and any(host in hosts for hosts in shared)
+            ):
+                service['status'] = 'enabled'
+                for each in cloud['providers']:
+                    if each['name'] == host:
+                        each['traits'] = [
+                            t for t in each['traits'] if t != DISABLED
+                        ]
+                return cloud
+        return None
+
+    @property
+    def is_default_zone_empty(self):
+        """Whether nova-api refuses whoever requests no zone."""
+        zone = (
+            self.document['settings']
+            .get('DEFAULT', {})
+            .get('default_schedule_zone')
+        )
+        services = {
+            each['host']: each['status'] == 'enabled'
+            for each in self.document.get('compute_services', ())
+        }
+        enabled = {
+            each['name']
+            for each in self.document['providers']
+            if services.get(each['name'], DISABLED not in each['traits'])
+        }
+        return not all(
+            enabled.intersection(each['hosts'])
+            for each in self.document['aggregates']
+            if each['name'] == zone
+        )
 
     def _some(self):
         return sorted(n for n in NAMES if self.dice.random() < 0.5)
@@ -132,9 +265,15 @@ class World:
         zone = dice.choice([None, None, *ZONES])
         if zone:
             settings['DEFAULT'] = {'default_schedule_zone': zone}
-        enabled = dice.choice([None, ['ComputeFilter'], ['SameHostFilter']])
-        if enabled:
-            settings['filter_scheduler'] = {'enabled_filters': enabled}
+        nova = {}
+        if dice.random() < 0.7:
+            nova['enabled_filters'] = dice.sample(
+                HOST_FILTERS, dice.randint(1, len(HOST_FILTERS))
+            )
+        alias = {'name': 'gpu', 'resource_class': GPU}
+        settings['pci'] = {'alias': json.dumps(alias)}
+        nova['pci_in_placement'] = dice.random() < 0.7
+        settings['filter_scheduler'] = nova
         return settings
 
     def _node(self, name, aggregates, shares):
@@ -147,7 +286,12 @@ class World:
         ]
         traits = [
             trait
-            for trait, chance in ((WIN, 0.5), (SEV, 0.5), (DISABLED, 0.1))
+            for trait, chance in (
+                (WIN, 0.5),
+                (SEV, 0.5),
+                (DISABLED, 0.1),
+                (SSD, 0.3),
+            )
             if dice.random() < chance
         ]
         inventories = {
@@ -167,6 +311,14 @@ class World:
         }
         if dice.random() < 0.3:
             node['usages'] = {'VCPU': 4}
+        if dice.random() < 0.4:
+            node['children'] = [
+                {
+                    'name': f'{name}_gpu',
+                    'inventories': {GPU: 2},
+                    'traits': [],
+                }
+            ]
         return node
 
     def _server(self, zone_of):
@@ -176,7 +328,7 @@ class World:
             'name': 's1',
             'project': dice.choice([PROJECT, 'p2']),
             'host': dice.choice(NAMES),
-            'flavor': dice.choice(['m1', 'keyed']),
+            'flavor': dice.choice(['m1', 'keyed', 'fast', 'ssd', 'gpu']),
             'ports': [],
         }
         if dice.random() < 0.7:
@@ -268,7 +420,7 @@ class Commands:
             json.dumps({'version': 1, 'expectations': [expectation]})
         )
         [result] = self.document('test', str(path))['expectations']
-        if f'there is no project {PROJECT}' in str(result['problems']):
+        if 'there is no project p' in str(result['problems']):
             return UNKNOWN_PROJECT
         return {
             host
@@ -293,7 +445,7 @@ def check(number, run, tmp_path):
     empty = Commands(run, tmp_path / 'empty.yaml', emptied(world.document))
     flavor = world.dice.choice(FLAVORS)['name']
     image = ['--image', 'efi'] if flavor == 'secret' else []
-    project = world.dice.choice([None, PROJECT])
+    project = world.dice.choice([None, PROJECT, OTHER_PROJECT])
     owner = ['--project', project] if project else []
     zone = world.dice.choice([None, *ZONES])
     asked = ['--flavor', flavor, *image, *owner]
@@ -308,7 +460,7 @@ def check(number, run, tmp_path):
         # What hosts share is counted on one of them; there is nothing left.
         assert counted
         assert counted < offered
-        assert flavor == 'disk'
+        assert flavor in ('disk', 'ssd')
         assert packed['total'] == STORAGE // 10
 
     host = world.dice.choice(NAMES)
@@ -330,9 +482,32 @@ def check(number, run, tmp_path):
     if not zone:
         assert offered <= possible
 
+    check_audit(world, now, tmp_path, run, flavor)
     check_slots(now, flavor, run, tmp_path)
     check_effect(world, now, tmp_path, run, flavor)
-    check_server(world, now, empty)
+    check_server(world, now, empty, tmp_path, run)
+
+
+def check_audit(world, now, tmp_path, run, flavor):
+    """Who has no host has none anywhere, and whoever has none is told.
+
+    That locks keep somebody out is what they are for.
+    """
+    findings = now.document('audit')['findings']
+    kinds = {each['kind'] for each in findings if flavor in each['flavors']}
+    image = ['--image', 'efi'] if flavor == 'secret' else []
+    unlocked = Commands(run, tmp_path / 'unlocked.yaml', world.unlocked)
+    if not unlocked.matrix('--flavor', flavor, *image):
+        assert kinds
+    if 'no-host' in kinds:
+        idle = Commands(run, tmp_path / 'idle.yaml', world.idle)
+        # nova-api accepts that flavor with this image only.
+        images = [image] if image else [[], ['--image', 'efi']]
+        owners = [[], ['--project', PROJECT]]
+        for image, owner in itertools.product(images, owners):
+            assert not idle.matrix('--flavor', flavor, *image, *owner)
+    found = {each['kind'] for each in findings}
+    assert ('schedule-zone-empty' in found) == world.is_default_zone_empty
 
 
 def check_slots(now, flavor, run, tmp_path):
@@ -351,7 +526,13 @@ def check_slots(now, flavor, run, tmp_path):
             rf'flavor_id="[^"]*",flavor_name="{flavor}"\}} (\S+)',
             file.read_text(),
         )
-        assert float(found[1]) == total
+        if found:
+            assert float(found[1]) == total
+            continue
+        # What is refused, or not known, is not counted.
+        assert 'slots_up 0.0' in file.read_text()
+        assert flavor in ('gpu', 'misspelt')
+        assert capacity.get('not_known', True)
 
 
 def check_effect(world, now, tmp_path, run, flavor):
@@ -370,18 +551,24 @@ def check_effect(world, now, tmp_path, run, flavor):
     assert (gained, lost) == (will_be - was, was - will_be)
 
 
-def check_server(world, now, empty):
+def check_server(world, now, empty, tmp_path, run):
     """A server is asked about with one request."""
     [server] = world.document['servers']
     home = server['host']
     elsewhere = now.explained('--server', 's1') - {home}
+    refuges = elsewhere
+    if spared := world.enabled_if_lost(home):
+        then = Commands(run, tmp_path / 'spared.yaml', spared)
+        refuges = then.explained('--server', 's1') - {home}
     cases = now.document('survival', 'list')['cases']
     # Only failures that servers do not survive are listed.
     stranded = any(case['hosts'] == [home] for case in cases)
-    assert stranded == (not elsewhere)
+    assert stranded == (not refuges)
 
+    # Whether devices can move is only known to Nova.
     planned = now.document(
-        'relocation', 'create', '--host', home, '--no-effect'
+        *('relocation', 'create', '--host', home, '--no-effect'),
+        *('--include', 'devices'),
     )
     # From a host that is down a server is evacuated, not migrated.
     services = world.document.get('compute_services', ())
