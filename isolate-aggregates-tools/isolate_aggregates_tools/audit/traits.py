@@ -37,12 +37,13 @@ def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
                 if trait not in node.traits
                 and not _holders(cloud, node, trait)
             }
-            by_opposite: dict[str, dict[Provider, str]] = {}
+            by_keeper: dict[tuple[str, bool], dict[Provider, str]] = {}
             for node, host in without.items():
                 contrary = opposite(trait, node.traits)
-                by_opposite.setdefault(contrary, {})[node] = host
-            for contrary, some in sorted(by_opposite.items(), reverse=True):
-                yield _missing(cloud, aggregate, trait, some, contrary)
+                keeper = contrary, _is_of_ironic(cloud.nodes[host])
+                by_keeper.setdefault(keeper, {})[node] = host
+            for keeper, some in sorted(by_keeper.items(), reverse=True):
+                yield _missing(cloud, aggregate, trait, some, *keeper)
 
 
 def _missing(
@@ -51,11 +52,13 @@ def _missing(
     trait: str,
     without: Mapping[Provider, str],
     contrary: str,
+    is_ironic: bool,
 ) -> Finding:
     """Return the finding about hosts that lack a trait.
 
     :param contrary: The trait that they have and that contradicts it; empty
         if there is none.
+    :param is_ironic: Whether Ironic keeps their traits.
     """
     hosts = set(without.values())
     # A compute service for bare metal has many nodes.
@@ -78,7 +81,9 @@ def _missing(
         _consequence(cloud, plural(len(names), 'it', 'them')),
         (_leave(aggregate, hosts),)
         if contrary
-        else _give(aggregate, trait, without, by_sync),
+        else _of_ironic(aggregate, trait, without)
+        if is_ironic
+        else _give(aggregate, trait, hosts, by_sync),
         about=About.of(hosts=hosts, aggregates=[aggregate.name]),
     )
 
@@ -94,25 +99,28 @@ def _consequence(cloud: AuditedCloud, hosts: str) -> str:
     return f'{missed} {hosts}; no enabled filter keeps others out'
 
 
+def _of_ironic(
+    aggregate: Aggregate, trait: str, without: Mapping[Provider, str]
+) -> tuple[Repair, ...]:
+    """Return how nodes of Ironic leave an aggregate, or get a trait.
+
+    Inspection may keep the trait: it says what a machine is.
+    """
+    give = commands.shown(commands.add_node_traits(without, trait))
+    have = plural(len(without), 'the node has', 'the nodes have')
+    return (
+        _leave(aggregate, set(without.values())),
+        Repair(
+            text=f'{give}, if {have} what the trait means; this lets servers '
+            'that require it land there'
+        ),
+    )
+
+
 def _give(
-    aggregate: Aggregate,
-    trait: str,
-    without: Mapping[Provider, str],
-    by_sync: bool,
+    aggregate: Aggregate, trait: str, hosts: Collection[str], by_sync: bool
 ) -> tuple[Repair, ...]:
     """Return how to give hosts a trait, or how to do without it."""
-    hosts = set(without.values())
-    if all(map(_is_bare_metal, without)):
-        # Inspection may keep the trait: it says what a machine is.
-        give = commands.shown(commands.add_node_traits(without, trait))
-        have = plural(len(without), 'the node has', 'the nodes have')
-        return (
-            _leave(aggregate, hosts),
-            Repair(
-                text=f'{give}, if {have} what the trait means; this lets '
-                'servers that require it land there'
-            ),
-        )
     if trait == RESERVATION_TRAIT:
         return (Repair(commands.enable_reservations(hosts)),)
     if by_sync:
@@ -133,6 +141,15 @@ def _leave(aggregate: Aggregate, hosts: Collection[str]) -> Repair:
         f'{aggregate.name}; this lets servers use them that do not require '
         'the trait'
     )
+
+
+def _is_of_ironic(nodes: Collection[Provider]) -> bool:
+    """Return whether the compute nodes of a service are nodes of Ironic.
+
+    Only such a service has several. One that takes no servers now, as in
+    maintenance, may have no inventories.
+    """
+    return len(nodes) > 1 or any(map(_is_bare_metal, nodes))
 
 
 def _is_bare_metal(node: Provider) -> bool:

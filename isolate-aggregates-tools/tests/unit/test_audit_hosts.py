@@ -189,6 +189,24 @@ def test_a_node_of_ironic_leaves_the_aggregate_rather_than_get_a_trait():
     assert f'openstack baremetal node add trait node-1 {LICENSED}' in add
 
 
+def test_what_another_node_of_the_service_has_is_not_given_by_sync():
+    """Ironic keeps the traits of each, also of one that takes no servers."""
+    aggregate = make_aggregate('metal', LOCK, ['bm', 'kvm'], id=5)
+    nodes = [
+        make_compute_node('node-1', host='bm', traits=[LICENSED]),
+        make_compute_node('node-2', host='bm', inventories={}),
+        make_compute_node('kvm'),
+    ]
+    found = findings([aggregate], nodes, [KEYED])
+    of_ironic, other = [f for f in found if f.kind == 'trait-missing']
+    assert 'is missing in Placement on bm (node-2)' in of_ironic.problem
+    leave, _ = lines(of_ironic)
+    assert leave == 'openstack aggregate remove host 5 bm'
+    assert not of_ironic.safe
+    assert 'is missing in Placement on kvm' in other.problem
+    assert lines(other) == [SYNC]
+
+
 GPU = make_tree(
     make_compute_node('h1'),
     make_provider('gpu', inventories={'VGPU': 4}, traits=[LICENSED]),
