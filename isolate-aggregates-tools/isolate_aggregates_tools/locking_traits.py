@@ -70,6 +70,11 @@ def opposite(trait: str, traits: Collection[str]) -> str:
     return ''
 
 
+def kept(contrary: str) -> str:
+    """Return why a provider with the opposite of a trait does not get it."""
+    return f'another program keeps {contrary}, which contradicts it'
+
+
 def contradicted(
     required: Iterable[str], traits: Collection[str]
 ) -> frozenset[str]:

@@ -33,7 +33,7 @@ from isolate_aggregates_tools import marks
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates_tools.compute.client import ComputeNode
-from isolate_aggregates_tools.locking_traits import opposite
+from isolate_aggregates_tools.locking_traits import kept, opposite
 from isolate_aggregates_tools.operate import hosts, names
 from isolate_aggregates_tools.operate.plan import Plan, Step
 from isolate_aggregates_tools.placement import edits
@@ -130,9 +130,9 @@ def _contradictions(
     for trait, nodes in contrary.items():
         for node in nodes:
             yield (
-                f'{hosts.node_label(node)} does not get {trait}: another '
-                f'program keeps {opposite(trait, existing)}, which '
-                'contradicts it; remove the host from the aggregate'
+                f'{hosts.node_label(node)} does not get {trait}: '
+                f'{kept(opposite(trait, existing))}; remove the host from the '
+                'aggregate'
             )
 
 

@@ -15,7 +15,11 @@ from oslo_utils import uuidutils
 from isolate_aggregates_tools import errors, marks
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
-from isolate_aggregates_tools.locking_traits import why_not_put
+from isolate_aggregates_tools.locking_traits import (
+    kept,
+    opposite,
+    why_not_put,
+)
 from isolate_aggregates_tools.operate import names
 from isolate_aggregates_tools.operate.plan import Plan, Step
 from isolate_aggregates_tools.placement import edits
@@ -40,12 +44,18 @@ def add_trait(cloud: LiveCloud, provider: str, trait: str) -> Plan:
         )
     if uuid in _holders(cloud, trait, existing):
         return Plan()
+    contrary = opposite(trait, existing)
+    if contrary and uuid in _holders(cloud, contrary, existing):
+        raise errors.InvalidRequest(
+            f'Trait {trait} cannot be added to {_label(cloud, uuid)}: '
+            f'{kept(contrary)}; remove that one first if it is wrong.'
+        )
     step = _step(
         cloud,
         uuid,
         f'add trait {trait} to {_label(cloud, uuid)}',
         'traits',
-        frozenset({trait}).union,
+        functools.partial(_with, trait),
     )
     return Plan((*_created(cloud, trait, existing), step), (trait,))
 
@@ -98,6 +108,11 @@ def remove_aggregate(cloud: LiveCloud, provider: str, aggregate: str) -> Plan:
         functools.partial(_without, {member}),
     )
     return Plan((step,))
+
+
+def _with(trait: str, traits: _Names) -> _Names:
+    # Another client may have added the opposite since.
+    return traits if opposite(trait, traits) else traits | {trait}
 
 
 def _without(some: set[str], all_names: _Names) -> _Names:

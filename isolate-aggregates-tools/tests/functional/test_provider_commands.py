@@ -130,6 +130,36 @@ def test_a_trait_of_nova_compute_is_refused(does, live, node):
     assert state(live, node) == before
 
 
+def test_no_trait_is_added_beside_its_opposite(does, live, node, monkeypatch):
+    attested = 'CUSTOM_TRUSTED_FALSE'
+    trusted = ('provider', 'set', node['name'], '--trait')
+    edits.create_trait(live.placement, attested)
+    change = edits.change_traits
+
+    def late(placement, uuid, edit):
+        """Add the opposite after it was read that there is none."""
+        change(placement, uuid, {attested}.union)
+        change(placement, uuid, edit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(edits, 'change_traits', late)
+        result = does(*trusted, 'CUSTOM_TRUSTED_TRUE')
+    before = state(live, node)
+    assert attested in before[0]
+    assert 'CUSTOM_TRUSTED_TRUE' not in before[0]
+    assert (result.code, result.err) == (
+        1,
+        'Trait CUSTOM_TRUSTED_TRUE cannot be added to provider '
+        f'{node["name"]}: another program keeps CUSTOM_TRUSTED_FALSE, which '
+        'contradicts it; remove that one first if it is wrong.\n',
+    )
+    assert does(*trusted, 'CUSTOM_TRUSTED_TRUE').code == 1
+    assert state(live, node) == before
+    # Once it is removed, nothing contradicts.
+    does('provider', 'unset', node['name'], '--trait', attested)
+    assert does(*trusted, 'CUSTOM_TRUSTED_TRUE').code == 0
+
+
 @cases(
     'words, problem',
     {

@@ -22,7 +22,7 @@ from isolate_aggregates.request.extra_specs import (
 from isolate_aggregates.text import named, plural
 from isolate_aggregates_tools import domains as tools_domains
 from isolate_aggregates_tools import marks
-from isolate_aggregates_tools.locking_traits import opposite, why_not_put
+from isolate_aggregates_tools.locking_traits import kept, opposite, why_not_put
 from isolate_aggregates_tools.operate.sync import projects
 from isolate_aggregates_tools.operate.sync.snapshot import SyncSnapshot
 from isolate_aggregates_tools.operate.sync.target import (
@@ -332,9 +332,8 @@ def _contradictions(
     for contrary, some in hosts.items():
         yield (
             f'aggregate {aggregate.name}: {_have(some)} no {trait}, and sync '
-            f'does not add it: another program keeps {contrary}, which '
-            f'contradicts it; remove the {plural(len(some), "host")} from the '
-            'aggregate'
+            f'does not add it: {kept(contrary)}; remove the '
+            f'{plural(len(some), "host")} from the aggregate'
         )
 
 
