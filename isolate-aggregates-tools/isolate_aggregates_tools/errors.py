@@ -131,6 +131,10 @@ class InvalidRequest(IsolateAggregatesError):
     """A flavor, image or argument has an invalid value."""
 
 
+class InvalidArgument(IsolateAggregatesError):
+    """An argument whose value could not be checked when it was parsed."""
+
+
 class RequestUnacceptable(InvalidRequest):
     """Nova would create no server with this flavor, image or zone."""
 

@@ -63,7 +63,7 @@ def write(tmp_path):
         ),
         'no such host': (
             (*SMALL, '--host', 'nowhere'),
-            'Request refused: there is no compute host named nowhere.',
+            'There is no compute host named nowhere.',
         ),
     },
 )
@@ -596,7 +596,7 @@ REFUSED.__cause__ = ConnectionRefusedError(111, 'Connection refused')
         ),
         'no such host': (
             (*SMALL, '--host', 'nowhere'),
-            'Request refused: there is no compute host named nowhere.',
+            'There is no compute host named nowhere.',
         ),
     },
 )

@@ -37,6 +37,8 @@ COMMANDS = sorted(
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch):
     monkeypatch.setenv('COLUMNS', '80')
+    # Its name is in the usage of each command.
+    monkeypatch.setattr(sys, 'argv', [OURS])
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ def test_an_unknown_command_is_named(run, words, said):
 )
 def test_an_unknown_column_is_named(run, column, said):
     result = run('lock', 'list', *CAMPUS, '-c', column)
-    assert (result.code, result.out) == (1, '')
+    assert (result.code, result.out) == (2, '')
     assert result.err == (
         f'There is no column {column}{said}; the columns are Lock, '
         'Aggregates, Hosts, VCPU, MEMORY_MB, DISK_GB.\n'

@@ -480,7 +480,7 @@ def test_completion_needs_no_extra():
         ),
         'no such host': (
             (*CANDIDATES, *ON_EXAMPLE, *LINUX, '--host', 'nowhere'),
-            'Request refused: there is no compute host named nowhere.',
+            'There is no compute host named nowhere.',
         ),
         'no such file': (
             (*CANDIDATES, '--snapshot', 'nowhere.yaml', *LINUX),

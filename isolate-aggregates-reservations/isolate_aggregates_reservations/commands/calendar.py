@@ -35,6 +35,8 @@ class ShowCalendar(common.WithTimes, output.ReportLister):
         store = common.store(conf, connection)
         return reservations.calendar(store, now, now, end)
 
+    columns = ('Host', 'Start', 'End', 'Slots', 'Free')
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_start(parser, '--start', 'Start of the period')
@@ -56,7 +58,7 @@ class ShowCalendar(common.WithTimes, output.ReportLister):
         found = reservations.calendar(store, now, start, end)
         return output.Report(
             document=lambda: documents.drawn(documents.Calendar, found),
-            columns=('Host', 'Start', 'End', 'Slots', 'Free'),
+            columns=self.columns,
             rows=_rows(found),
             nothing='There are no hosts for reservations.',
         )

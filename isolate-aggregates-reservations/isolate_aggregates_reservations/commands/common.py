@@ -4,6 +4,7 @@
 import abc
 import argparse
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+import dataclasses
 import datetime
 from typing import Any
 
@@ -84,6 +85,9 @@ class OneShown(output.ShowOne):
     """A command that shows one reservation."""
 
     app: Any
+    columns = tuple(
+        field.name for field in dataclasses.fields(documents.Reservation)
+    )
 
     @abc.abstractmethod
     def status(self, args: argparse.Namespace) -> Status:
@@ -97,7 +101,7 @@ class OneShown(output.ShowOne):
         values = {
             key: output.field(value)
             for key, value in shown.items()
-            if is_whole or value or key not in _OPTIONAL
+            if is_whole or value or key not in _OPTIONAL or parsed_args.columns
         }
         values['end'] = End(shown['end'])
         values['hosts'] = Hosts(shown['hosts'])
@@ -247,11 +251,11 @@ class ReservationLister(output.ReportLister):
             document=lambda: documents.Reservations(
                 reservations=tuple(map(document, statuses))
             ),
-            columns=_COLUMNS,
+            columns=COLUMNS,
             rows=rows,
             people=[
                 name
-                for place, name in enumerate(_COLUMNS)
+                for place, name in enumerate(COLUMNS)
                 if name not in ('Name', 'Unused Since')
                 or any(row[place] for row in rows)
             ],
@@ -260,7 +264,7 @@ class ReservationLister(output.ReportLister):
         )
 
 
-_COLUMNS = (
+COLUMNS = (
     *('Id', 'Name', 'Project', 'State', 'Start', 'End', 'Slots', 'Used'),
     *('Missing', 'Hosts', 'Unused Since'),
 )
@@ -269,7 +273,7 @@ _COLUMNS = (
 def _row(status: Status) -> list[Any]:
     values = content(document(status))
     return cells(
-        _COLUMNS,
+        COLUMNS,
         {
             **values,
             'end': End(values['end']),

@@ -10,8 +10,10 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates_reservations import api as reservations
+from isolate_aggregates_reservations import names
 from isolate_aggregates_reservations.api import Reservation, Shape, Status
 from isolate_aggregates_reservations.commands import common, times
+from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools.cli import base
 from isolate_aggregates_tools.compute.client import NovaClient
 from isolate_aggregates_tools.identity import KeystoneClient
@@ -71,6 +73,7 @@ class CreateReservation(common.OneChanged):
         )
         parser.add_argument(
             '--id',
+            type=_id,
             metavar='<uuid>',
             help='Id of the new reservation, so that the command can be '
             'repeated; default: a new id',
@@ -213,6 +216,13 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
         'counted, such as PCI devices or huge pages: a server may then get no '
         'host although there is a free slot',
     )
+
+
+def _id(value: str) -> str:
+    try:
+        return names.reservation_id(value)
+    except tools_errors.InvalidRequest as exc:
+        raise argparse.ArgumentTypeError(str(exc).rstrip('.')) from exc
 
 
 def _size(value: str) -> int:

@@ -17,6 +17,12 @@ from isolate_aggregates_tools.identity import KeystoneClient
 
 _HOUR = datetime.timedelta(hours=1)
 
+_COLUMNS = (
+    *('Id', 'Name', 'Note', 'Project', 'State', 'Created', 'Created By'),
+    *('Start', 'End', 'Slots', 'VCPUs', 'RAM', 'Disk', 'Ephemeral', 'Swap'),
+    *('Resources', 'Properties', 'Slot Hours', 'Open', 'Usable', 'Events'),
+)
+
 # In a table; csv and value have all columns.
 _FOR_PEOPLE = (
     *('Id', 'Name', 'Project', 'State', 'Start', 'End', 'Slots'),
@@ -34,6 +40,8 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
     was open on hosts that were up. As json or yaml: one document with all
     events. The exit status is 1 if a reservation cannot be read.
     """
+
+    columns = _COLUMNS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -76,20 +84,13 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
             document=lambda: documents.History(
                 reservations=tuple(map(_document, found))
             ),
-            columns=_COLUMNS,
+            columns=self.columns,
             rows=map(_row, found),
             people=[n for n in _FOR_PEOPLE if has_names or n != 'Name'],
             nothing='No reservation was found for that time.',
             # A bill would lack it.
             status=ExitStatus.ERROR if self.is_incomplete else ExitStatus.DONE,
         )
-
-
-_COLUMNS = (
-    *('Id', 'Name', 'Note', 'Project', 'State', 'Created', 'Created By'),
-    *('Start', 'End', 'Slots', 'VCPUs', 'RAM', 'Disk', 'Ephemeral', 'Swap'),
-    *('Resources', 'Properties', 'Slot Hours', 'Open', 'Usable', 'Events'),
-)
 
 
 def _row(past: PastReservation) -> Sequence[Any]:

@@ -40,6 +40,8 @@ class SetHosts(preview.Previewing, output.ReportLister):
     are still changed. Run it again after an error: it does what is missing.
     """
 
+    columns = ('Host', 'Result')
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -82,7 +84,7 @@ class SetHosts(preview.Previewing, output.ReportLister):
                 planned=tuple(planned),
                 effect=self.effect_document(),
             ),
-            columns=('Host', 'Result'),
+            columns=self.columns,
             rows=results.items(),
             after=('', 'To be done:', *planned, *self.effect_lines())
             if planned
@@ -227,6 +229,8 @@ class ListHosts(output.ReportLister):
     one document with the slots of each reservation.
     """
 
+    columns = ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations')
+
     def report(self, args: argparse.Namespace) -> output.Report:
         store = common.store(self.app.conf, self.app.connect())
         state = store.read()
@@ -251,10 +255,7 @@ class ListHosts(output.ReportLister):
                     for host in hosts
                 )
             ),
-            columns=(
-                *('Host', 'State', 'Enabled', 'Slots', 'Used'),
-                'Reservations',
-            ),
+            columns=self.columns,
             rows=[
                 (
                     host.name,

@@ -31,6 +31,8 @@ class RepairReservations(consent.Confirming, common.ReservationLister):
     there are other problems.
     """
 
+    columns = common.COLUMNS
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_reservation(parser, '?', '; default: all')
@@ -172,6 +174,8 @@ class ReconcileReservations(common.ReservationLister):
     same time do no harm. It does not ask, because it only does what other
     commands were told to do. The exit status is 3 if there are still problems.
     """
+
+    columns = common.COLUMNS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -25,6 +25,9 @@ from isolate_aggregates_tools.reservation_review import Review
 
 LOG = logging.getLogger(__name__)
 
+# The columns of a project's own reservations.
+_OWN = ('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers', 'Boot Until')
+
 _NOT_SHOWN = (
     'Only administrators can see the number of slots, hosts, start, end, and '
     'reservations that have not started.'
@@ -92,6 +95,11 @@ class ListReservations(common.ReservationLister):
         )
         return parser
 
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show them; return the exit status."""
+        self.columns = _OWN if parsed_args.mine else common.COLUMNS
+        return super().run(parsed_args)
+
     def report(self, args: argparse.Namespace) -> output.Report:
         store = common.store(self.app.conf, self.app.connect())
         if args.mine:
@@ -153,7 +161,7 @@ def _own(own: Sequence[OwnReservation]) -> output.Report:
                 for entry in own
             )
         ),
-        columns=('Flavor', 'VCPUs', 'RAM', 'Disk', 'Servers', 'Boot Until'),
+        columns=_OWN,
         rows=[
             (
                 entry.flavor.name,

@@ -25,7 +25,7 @@ from isolate_aggregates_tools.cli import (
     versions,
 )
 from isolate_aggregates_tools.cli.commands import CommandManager
-from isolate_aggregates_tools.cli.exit_status import REFUSED, ExitStatus
+from isolate_aggregates_tools.cli.exit_status import ExitStatus, of_error
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest.connection import Connection
@@ -185,8 +185,8 @@ class IsolateAggregatesApp(app.App):
         self._failed: command.Command | None = None
         self._error: BaseException | None = None
         status = super().run_subcommand(argv)
-        if isinstance(self._error, REFUSED):
-            return ExitStatus.NO
+        if (own := of_error(self._error)) is not None:
+            return own
         return int(getattr(self._failed, 'error_status', status))
 
     def clean_up(

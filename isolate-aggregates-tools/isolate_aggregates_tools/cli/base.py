@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from oslo_config import cfg
 
+from isolate_aggregates.aggregates import tags
 from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import shell
 
@@ -100,6 +101,16 @@ def pair(what: str) -> Callable[[str], tuple[str, str]]:
         return key, value
 
     return parse
+
+
+def trait(text: str) -> str:
+    """Parse the name of a trait."""
+    if not tags.is_trait_name(text):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} cannot be the name of a trait, which has only upper '
+            'case letters, digits and _, such as CUSTOM_LICENSED_WINDOWS'
+        )
+    return text
 
 
 def positive(text: str) -> int:

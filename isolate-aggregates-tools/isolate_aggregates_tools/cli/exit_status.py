@@ -7,9 +7,6 @@ import enum
 from isolate_aggregates import exception
 from isolate_aggregates_tools import errors
 
-# A request that a filter or nova-api refuses; the error says why.
-REFUSED = (exception.RequestRefused, errors.RequestUnacceptable)
-
 
 class ExitStatus(enum.IntEnum):
     """An exit status; ``doc/source/cli/exit-status.rst`` describes them."""
@@ -31,6 +28,24 @@ class ExitStatus(enum.IntEnum):
     NOT_UNDERSTOOD = 8
     # The tool of a rehearsal failed.
     TOOL_FAILED = 9
+
+
+# The errors with a status of their own; the error says why.
+_OF_ERRORS: tuple[tuple[type[Exception], ExitStatus], ...] = (
+    # A filter or nova-api refuses the request.
+    (exception.RequestRefused, ExitStatus.NO),
+    (errors.RequestUnacceptable, ExitStatus.NO),
+    (errors.InvalidArgument, ExitStatus.INVALID),
+)
+WITH_STATUS = tuple(kind for kind, _ in _OF_ERRORS)
+
+
+def of_error(error: BaseException | None) -> ExitStatus | None:
+    """Return the status of an error; None if it has none of its own."""
+    return next(
+        (status for kind, status in _OF_ERRORS if isinstance(error, kind)),
+        None,
+    )
 
 
 # Of what a change has several of, the first counts.

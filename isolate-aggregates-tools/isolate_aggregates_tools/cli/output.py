@@ -12,9 +12,9 @@ from typing import Any
 from cliff import columns, lister, show
 from cliff.formatters import json_format, yaml_format
 
-from isolate_aggregates import exception
 from isolate_aggregates.suggestions import meant
 from isolate_aggregates.text import escaped
+from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cli import terminal, usage
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 from isolate_aggregates_tools.documents import content
@@ -58,7 +58,25 @@ class Report:
     error: BaseException | None = None
 
 
-class Lister(usage.Command, lister.Lister):
+class _Columns(usage.Command):
+    """A mixin that checks columns before anything is read or changed.
+
+    The columns of some commands depend on what they read; they are checked
+    when it is written.
+    """
+
+    # The columns, if they are known; a command that changes something must
+    # know them.
+    columns: Sequence[str] = ()
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Check the columns, and run the command."""
+        if self.columns:
+            _check_columns(parsed_args, self.columns)
+        return super().run(parsed_args)
+
+
+class Lister(_Columns, lister.Lister):
     """Writes a report, with texts escaped for terminals.
 
     For json and yaml, texts are not escaped here; the formatter does it.
@@ -97,6 +115,8 @@ class Lister(usage.Command, lister.Lister):
                 parsed_args,
             )
             return 0
+        # Before anything is written.
+        _check_columns(parsed_args, column_names)
         people = parsed_args.formatter == 'table'
         rows = list(data)
         if people:
@@ -138,7 +158,6 @@ class Lister(usage.Command, lister.Lister):
             data = [_written(row, parsed_args, nothing) for row in data]
         if parsed_args.formatter == 'table' and not parsed_args.columns:
             parsed_args.columns = list(self.reported.people)
-        _check_columns(parsed_args.columns, column_names)
         if (
             parsed_args.formatter == 'table'
             and self.app.stdout.isatty()
@@ -166,16 +185,15 @@ def _written(
     return [plain(cell, nothing) for cell in cells]
 
 
-def _check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Check that one of the columns given by ``-c``, if any, exists."""
-    if columns and not {*map(_normalized, columns)} & {
-        *map(_normalized, names)
-    }:
-        raise exception.IsolateAggregatesError(
-            'There is no column '
-            f'{" or ".join(columns)}{meant(columns[0], names)}; the columns '
-            f'are {", ".join(names)}.'
-        )
+def _check_columns(args: argparse.Namespace, names: Sequence[str]) -> None:
+    """Check that the columns that arguments name, if any, exist."""
+    known = {*map(_normalized, names)}
+    for column in (*args.columns, *getattr(args, 'sort_columns', ())):
+        if _normalized(column) not in known:
+            raise errors.InvalidArgument(
+                f'There is no column {column}{meant(column, names)}; the '
+                f'columns are {", ".join(names)}.'
+            )
 
 
 def _normalized(column: str) -> str:
@@ -183,7 +201,7 @@ def _normalized(column: str) -> str:
     return column.lower().strip().replace(' ', '_')
 
 
-class ShowOne(usage.Command, show.ShowOne):
+class ShowOne(_Columns, show.ShowOne):
     """Shows fields, with texts escaped for terminals."""
 
     def produce_output(
@@ -194,7 +212,7 @@ class ShowOne(usage.Command, show.ShowOne):
     ) -> int:
         if parsed_args.formatter not in DOCUMENTS:
             data = _written(data, parsed_args)
-        _check_columns(parsed_args.columns, column_names)
+        _check_columns(parsed_args, column_names)
         super().produce_output(parsed_args, column_names, data)
         return 0
 

@@ -57,6 +57,7 @@ _SENTENCES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 
 # The groups of options that cliff adds for the formats of the output.
 _OUTPUT = re.compile('output formatters|.* formatter', re.IGNORECASE)
+_INDENT = ' ' * 8
 _DIRECTION = 'sort_direction'
 
 
@@ -72,6 +73,16 @@ def _subject(names: Sequence[str]) -> str:
 
 class HelpFormatter(argparse.HelpFormatter):
     """Wraps text, but never at the hyphens of an option."""
+
+    def _format_usage(self, *arguments: Any) -> str:
+        """Return the usage; indent less if a line is too long otherwise.
+
+        argparse breaks no line within alternatives or the value of an option.
+        """
+        text = super()._format_usage(*arguments)
+        if max(map(len, text.splitlines())) > self._width:
+            text = re.sub('\\n +', f'\n{_INDENT}', text)
+        return text
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(

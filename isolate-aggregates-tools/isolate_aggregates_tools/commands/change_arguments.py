@@ -167,7 +167,7 @@ def refused_lines(
 
 
 class _Appended(argparse.Action):
-    """Keeps the order of all changes."""
+    """Keeps the order of all changes, and checks those of settings."""
 
     def __call__(
         self,
@@ -176,6 +176,12 @@ class _Appended(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
+        if '<key>=<value>' in (self.metavar or ()):
+            name, text = values
+            try:
+                values = name, _pair(text)
+            except argparse.ArgumentTypeError as exc:
+                raise argparse.ArgumentError(self, str(exc)) from exc
         entries = [*namespace.changes, (option_string or '', values)]
         namespace.changes = entries
 
@@ -194,23 +200,23 @@ def _planned(
 
 
 def _commands(
-    snapshot: Snapshot, option: str, name: str, what: str
+    snapshot: Snapshot, option: str, name: str, what: Any
 ) -> Iterable[commands.Command]:
     if option.startswith('--flavor'):
         flavor = snapshot.flavor(name)
         if option == '--flavor-set':
-            return [commands.set_value(flavor, *_setting(what))]
+            return [commands.set_value(flavor, *what)]
         _check_key(what, flavor.extra_specs, f'flavor {flavor.name}')
         return commands.unset(flavor, what)
     if option.startswith('--image'):
         image = snapshot.image(name)
         if option == '--image-set':
-            return [commands.set_value(image, *_setting(what))]
+            return [commands.set_value(image, *what)]
         _check_key(what, image.properties, f'image {image.name}')
         return commands.unset(image, what)
     aggregate = names.aggregate(snapshot.aggregates, name, snapshot.origin)
     if option == '--set':
-        return [commands.set_value(aggregate, *_setting(what))]
+        return [commands.set_value(aggregate, *what)]
     if option == '--unset':
         zone = {ZONE} if zone_of(aggregate) else set()
         keys = aggregate.metadata.keys() | zone
@@ -222,13 +228,6 @@ def _commands(
         return commands.add_hosts(aggregate, [what])
     _check_host(what, aggregate.hosts, f'aggregate {aggregate.name}')
     return commands.remove_hosts(aggregate, [what])
-
-
-def _setting(text: str) -> tuple[str, str]:
-    try:
-        return _pair(text)
-    except argparse.ArgumentTypeError as exc:
-        raise errors.InvalidRequest(f'{exc}.') from exc
 
 
 def _check_host(host: str, hosts: Collection[str], place: str) -> None:

@@ -33,6 +33,8 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
     cloud file the changes are only shown.
     """
 
+    columns = ('Change', 'Result')
+
     # The options that need a live cloud.
     live_options: tuple[str, ...] = ('yes',)
 
@@ -119,7 +121,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         )
         return output.Report(
             document=functools.partial(self.document, changes, plan, args),
-            columns=('Change', 'Result'),
+            columns=self.columns,
             rows=outcome.rows,
             before=self._heading(plan),
             after=self._after(notes, to_do),

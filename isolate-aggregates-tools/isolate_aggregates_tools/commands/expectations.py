@@ -54,6 +54,8 @@ class CheckExpectations(output.ReportLister):
     the cloud.
     """
 
+    columns = ('Result', 'Expectation', 'Line', 'Problems')
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
@@ -138,7 +140,7 @@ class CheckExpectations(output.ReportLister):
         is_for_people = args.formatter == 'table'
         return output.Report(
             document=functools.partial(report.document, found),
-            columns=('Result', 'Expectation', 'Line', 'Problems'),
+            columns=self.columns,
             rows=() if is_for_people else _rows(found),
             before=_lines(found, args.long),
             status=_status(found),

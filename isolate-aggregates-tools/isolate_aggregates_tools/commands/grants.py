@@ -4,6 +4,7 @@
 import argparse
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates_tools.cli import base
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates_tools.commands import changes
 from isolate_aggregates_tools.operate import domain_locks, grants
@@ -29,7 +30,10 @@ class _KeyCommand(changes.ChangeCommand):
         )
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument(
-            '--trait', metavar='<trait>', help='Trait that locks the hosts'
+            '--trait',
+            type=base.trait,
+            metavar='<trait>',
+            help='Trait that locks the hosts',
         )
         where.add_argument(
             '--aggregate',

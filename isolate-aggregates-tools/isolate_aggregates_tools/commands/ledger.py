@@ -111,6 +111,7 @@ class ShowLedger(output.ReportLister):
             self._usage.error(
                 '--project-domain cannot be used with --no-cloud'
             )
+        self.columns = shown.STAY_COLUMNS if args.stays else shown.DAY_COLUMNS
         return super().run(args)
 
     def report(self, args: argparse.Namespace) -> output.Report:
@@ -118,7 +119,7 @@ class ShowLedger(output.ReportLister):
         days = tuple(found.days)
         return output.Report(
             document=functools.partial(shown.document, found, days, record),
-            columns=shown.STAY_COLUMNS if args.stays else shown.DAY_COLUMNS,
+            columns=self.columns,
             rows=_rows(
                 map(shown.stay_row, found.stays)
                 if args.stays

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Iterable
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates_tools.cli import base
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates_tools.commands import change_documents as documents
 from isolate_aggregates_tools.commands import changes, clouds
@@ -33,6 +34,7 @@ class LockAggregate(changes.ChangeCommand):
             '--trait',
             action='append',
             default=[],
+            type=base.trait,
             metavar='<trait>',
             help='Trait that servers must require, such as '
             'CUSTOM_LICENSED_WINDOWS; if repeated, they must require all',

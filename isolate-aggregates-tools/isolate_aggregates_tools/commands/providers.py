@@ -3,6 +3,7 @@
 
 import argparse
 
+from isolate_aggregates_tools.cli import base
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates_tools.commands import changes
 from isolate_aggregates_tools.operate import providers
@@ -19,7 +20,9 @@ class _ProviderCommand(changes.ChangeCommand):
             'the name that nova-compute gives its hypervisor',
         )
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument('--trait', metavar='<trait>', help='Trait')
+        what.add_argument(
+            '--trait', type=base.trait, metavar='<trait>', help='Trait'
+        )
         what.add_argument(
             '--aggregate',
             metavar='<aggregate>',

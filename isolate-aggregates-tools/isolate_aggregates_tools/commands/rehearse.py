@@ -34,6 +34,8 @@ class Rehearse(output.ReportLister):
     it is 7.
     """
 
+    columns = differences.COLUMNS
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         clouds.add_snapshot_argument(parser)
@@ -99,7 +101,7 @@ class Rehearse(output.ReportLister):
         most = None if args.long else shown.MOST
         return output.Report(
             document=found.document,
-            columns=differences.COLUMNS,
+            columns=self.columns,
             rows=differences.rows(found.differences),
             before=found.before(args.trace),
             after=found.after(most),

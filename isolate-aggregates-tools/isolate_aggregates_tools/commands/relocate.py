@@ -30,6 +30,9 @@ from isolate_aggregates_tools.wording import unabridged
 LOG = logging.getLogger(__name__)
 
 
+_RESULT = 'Result'
+
+
 class Relocate(preview.Previewing, output.ReportLister):
     """Plan migrations that empty hosts, bring servers home, or make room.
 
@@ -39,6 +42,8 @@ class Relocate(preview.Previewing, output.ReportLister):
     migration that goes wrong; run it again to go on. The exit status is 4 if
     servers are left, 1 if something went wrong, and 3 if moves are only shown.
     """
+
+    columns = (*shown.MOVE_COLUMNS, _RESULT)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -307,7 +312,9 @@ class Relocate(preview.Previewing, output.ReportLister):
                 terminal.Shell(line)
                 for line in formats.FORMATS[args.form](rounds)
             )
-        return ExitStatus.NO if found.is_incomplete else ExitStatus.DONE
+        if found.is_incomplete:
+            return ExitStatus.NO
+        return ExitStatus.LEFT if any(rounds) else ExitStatus.DONE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -347,7 +354,7 @@ class _Planned:
         if not results:
             return shown.MOVE_COLUMNS, rows
         return (
-            (*shown.MOVE_COLUMNS, 'Result'),
+            (*shown.MOVE_COLUMNS, _RESULT),
             [(*row, results.get(row[2], 'not tried')) for row in rows],
         )
 

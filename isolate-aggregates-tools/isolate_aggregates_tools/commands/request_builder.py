@@ -59,9 +59,9 @@ class RequestBuilder:
         for key, value in args.hint:
             hints[key] = (*hints.get(key, ()), value)
         ports: Sequence[PortRequest] = args.port_request
-        forced_host = self._forced_host()
+        forced_host = _known(self._forced_host())
         if forced_host and args.host:
-            raise errors.InvalidRequest(
+            raise errors.InvalidArgument(
                 '--host and a host in --availability-zone exclude each other '
                 'in Nova; specify one of them.'
             )
@@ -71,7 +71,7 @@ class RequestBuilder:
             image=cloud.image(args.image) if args.image else None,
             project_id=base.project_from(args, cloud),
             scheduler_hints=hints,
-            requested_host=cloud.requested_host(args.host)
+            requested_host=_known(cloud.requested_host(args.host))
             if args.host
             else forced_host,
             host_forced=bool(forced_host),
@@ -137,6 +137,15 @@ class RequestBuilder:
                 server, availability_zone=request.availability_zone
             )
         return self._requests.of(server, request, not args.port_request)
+
+
+def _known(host: ComputeHost | None) -> ComputeHost | None:
+    """Return a host that an argument names, if there is one."""
+    if host and not host.providers:
+        raise errors.InvalidRequest(
+            f'There is no compute host named {host.name}{host.suggestion}.'
+        )
+    return host
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,6 +43,8 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
     too.
     """
 
+    columns = ('Host', 'Provider', 'Change', 'Why')
+
     _logged_problems: frozenset[str] = frozenset()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -150,7 +152,7 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
                 failures=tuple(result.failures) if result else (),
                 effect=self.effect_document(),
             ),
-            columns=('Host', 'Provider', 'Change', 'Why'),
+            columns=self.columns,
             rows=[
                 *(
                     ('', '', f'{c.action} {c.subject} ({c.aggregate})', c.why)

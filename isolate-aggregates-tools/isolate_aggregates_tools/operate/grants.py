@@ -17,7 +17,6 @@ from isolate_aggregates.text import quoted
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
-from isolate_aggregates_tools.operate import names
 from isolate_aggregates_tools.operate.plan import Plan, Step
 
 _CUSTOM = 'CUSTOM_'
@@ -91,7 +90,6 @@ def _granted(
 
 def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return the plan to revoke the key from a flavor."""
-    names.check_trait(trait)
     flavor = cloud.flavor(name)
     # A trait in a suffixed request group is more than a key.
     problems = tuple(
@@ -114,7 +112,6 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
 
 def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return the plan to revoke the key from an image."""
-    names.check_trait(trait)
     image = cloud.image(name)
     return _revoked(
         f'image {quoted(image.name)}',
@@ -145,7 +142,6 @@ def _revoked(
 
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
-    names.check_trait(trait)
     known = cloud.traits()
     if trait not in known:
         # Booting would always fail.

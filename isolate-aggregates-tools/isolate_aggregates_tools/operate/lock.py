@@ -46,8 +46,6 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :mod:`~isolate_aggregates_tools.operate.unlock` and ``sync`` may remove it.
     An existing trait gets none.
     """
-    for trait in traits:
-        names.check_trait(trait)
     existing = cloud.traits()
     for trait in traits:
         names.check_lock(trait, existing)

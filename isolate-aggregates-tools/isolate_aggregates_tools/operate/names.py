@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Iterable
 
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.locking_traits import why_not_put
 
@@ -25,15 +25,6 @@ def aggregate(
     if len(matches) > 1:
         raise errors.NotUnique('aggregate', name, [a.uuid for a in matches])
     return matches[0]
-
-
-def check_trait(trait: str) -> None:
-    """Check the name of a trait."""
-    if not tags.is_trait_name(trait):
-        raise errors.InvalidRequest(
-            f'{trait!r} cannot be the name of a trait, which has only upper '
-            'case letters, digits and _, such as CUSTOM_LICENSED_WINDOWS.'
-        )
 
 
 def check_lock(trait: str, existing: Collection[str]) -> None:

@@ -34,7 +34,6 @@ def add_trait(cloud: LiveCloud, provider: str, trait: str) -> Plan:
 
     :param provider: The name or the uuid of a resource provider.
     """
-    names.check_trait(trait)
     uuid = _uuid(cloud, provider)
     existing = cloud.traits()
     reason = why_not_put(trait, existing)
@@ -62,7 +61,6 @@ def add_trait(cloud: LiveCloud, provider: str, trait: str) -> Plan:
 
 def remove_trait(cloud: LiveCloud, provider: str, trait: str) -> Plan:
     """Return the plan to take a trait from a provider, with its mark."""
-    names.check_trait(trait)
     uuid = _uuid(cloud, provider)
     if uuid not in _holders(cloud, trait, cloud.traits()):
         return Plan()

@@ -916,7 +916,8 @@ def test_watcher_gets_an_audit_for_each_round(run):
     result = relocate(
         run, '--host', 'win-1', '--as', 'watcher', '--parallel', '2'
     )
-    assert result.code == 0
+    # The moves are left to do.
+    assert result.code == 3
     *words, actions = shlex.split(result.out)
     assert words == [
         *('openstack', 'optimize', 'audit', 'create'),

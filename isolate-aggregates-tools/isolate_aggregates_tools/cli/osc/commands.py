@@ -24,7 +24,7 @@ from isolate_aggregates_tools.cli import (
     usage,
     versions,
 )
-from isolate_aggregates_tools.cli.exit_status import REFUSED, ExitStatus
+from isolate_aggregates_tools.cli.exit_status import WITH_STATUS, of_error
 from isolate_aggregates_tools.cli.osc import deferred
 from isolate_aggregates_tools.errors import InvalidRequest
 
@@ -120,10 +120,10 @@ class ClientCommand(command.Command):
         program = base.program.set(('openstack', deferred.GROUP))
         try:
             return super().run(parsed_args)
-        except REFUSED as exc:
+        except WITH_STATUS as exc:
             # The client has one status for all errors.
             LOG.error('%s', exc)
-            return ExitStatus.NO
+            return of_error(exc) or 0
         finally:
             base.program.reset(program)
 
