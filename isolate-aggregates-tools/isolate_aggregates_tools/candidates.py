@@ -202,10 +202,9 @@ def _forbidden(
     }
     # A query of this length has been answered.
     length = max(len(query.to_querystring()) for _, query in answers)
-    forbidden, _ = memberships.members(
-        lambda: cloud.placement, length, returned, replacement
-    )
-    return forbidden
+    left_out = memberships.LeftOut(length, replacement)
+    left_out.read(lambda: cloud.placement, frozenset(returned))
+    return frozenset(filter(left_out.is_forbidden, returned))
 
 
 def _hosts(

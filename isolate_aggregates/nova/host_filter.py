@@ -10,6 +10,8 @@ rebuilt on a licensed host from an image without a license. Host filters with
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import itertools
 
 from nova import objects
 from nova.scheduler import filters
@@ -18,6 +20,8 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import messages, registration
+from isolate_aggregates.nova.candidates import CheckedCandidates
+from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -44,8 +48,8 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     If the request filters have just run for the request, Placement has already
     excluded all other hosts, and every host passes without a check. If the
     query to Placement was shortened, the hosts are checked for what it leaves
-    out, with a single query to the database, and with the memberships in
-    Placement of the providers that the allocation candidates use.
+    out, with a single query to the database. Their allocation candidates are
+    checked in Placement when Nova uses them.
     """
 
     RUN_ON_REBUILD = True
@@ -77,9 +81,6 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         """Return why a request may not use compute nodes, and log it."""
         states = list(states)
         nodes = {state.uuid: state.host for state in states}
-        candidates = {
-            state.uuid: state.allocation_candidates for state in states
-        }
         runner = registration.installed()
         if runner is None:
             LOG.error(
@@ -92,12 +93,43 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         if runner.is_idle:
             return {}
         try:
-            reasons = runner.objections(spec, nodes, candidates)
+            reasons = runner.objections(spec, nodes)
+            if check := runner.candidate_check(spec):
+                number = itertools.count(1)
+                for state in states:
+                    state.allocation_candidates = CheckedCandidates(
+                        check,
+                        state.uuid,
+                        state.allocation_candidates,
+                        functools.partial(
+                            _excluded_late, runner, spec, number, state.host
+                        ),
+                    )
         except exception.IsolateAggregatesError as exc:
             runner.failed(exc)
             reasons = dict.fromkeys(nodes, (str(exc),))
         _log({nodes[node]: why for node, why in reasons.items() if why}, spec)
         return reasons
+
+
+def _excluded_late(
+    runner: Runner,
+    spec: objects.RequestSpec,
+    number: Iterator[int],
+    host: str,
+    reasons: Sequence[str],
+) -> None:
+    """Tell that a request may not use a host that Nova was about to use.
+
+    :param number: Counts the hosts of the request.
+    """
+    runner.unusable(host)
+    _log_host(
+        logging.DEBUG if next(number) > _MOST else logging.INFO,
+        host,
+        messages.server(spec),
+        reasons,
+    )
 
 
 def _log(
@@ -108,18 +140,24 @@ def _log(
     level = logging.DEBUG if len(reasons) > _MOST else logging.INFO
     if LOG.isEnabledFor(level):
         for host, objections in sorted(reasons.items()):
-            LOG.log(
-                level,
-                'Host %(host)s may not be used for %(server)s: %(reasons)s',
-                {
-                    'host': host,
-                    'server': server,
-                    'reasons': escaped('; '.join(objections)),
-                },
-            )
+            _log_host(level, host, server, objections)
     if len(reasons) > _MOST:
         LOG.info(
             '%(number)d hosts may not be used for %(server)s; the reasons are '
             'logged at DEBUG.',
             {'number': len(reasons), 'server': server},
         )
+
+
+def _log_host(
+    level: int, host: str, server: str, reasons: Sequence[str]
+) -> None:
+    LOG.log(
+        level,
+        'Host %(host)s may not be used for %(server)s: %(reasons)s',
+        {
+            'host': host,
+            'server': server,
+            'reasons': escaped('; '.join(reasons)),
+        },
+    )

@@ -144,6 +144,9 @@ class Observer:
         [exception.IsolateAggregatesError, Decision | None], None
     ] = staticmethod(lambda error, decision: None)
 
+    #: Notes that a host that passed the host filters may not be used.
+    unusable: Callable[[str], None] = staticmethod(lambda host: None)
+
     def passed(
         self, started_at: float, destination: Destination, is_shortened: bool
     ) -> None:

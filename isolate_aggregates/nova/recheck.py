@@ -2,8 +2,8 @@
 """Checks hosts by their current memberships, for shortened queries.
 
 Forbidden aggregates that do not fit into a query, and requirements that are
-left to host filters, are checked after it, by the memberships of the providers
-that serve the request: of a host, of those below it, and of sharing ones.
+left to host filters, are checked after it: by the memberships of a host in
+Nova, and by those in Placement of the providers that serve the request on it.
 
 Nova skips its host filters for ``--availability-zone zone:host``
 (``get_filtered_hosts`` in ``nova.scheduler.host_manager``). So these hosts are
@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import functools
-from typing import Any
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -29,9 +28,10 @@ from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.nova import adapter, database
+from isolate_aggregates.nova.candidates import CandidateCheck
 from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import PlacementReader
-from isolate_aggregates.query_limit import Replacement, memberships
+from isolate_aggregates.query_limit import memberships
 from isolate_aggregates.rest.deadline import Deadline
 
 # Nova considers all nodes of a forced host; an Ironic host may have thousands.
@@ -40,19 +40,6 @@ _MOST_NODES = 20
 # Seconds to wait for all cells together. Nova itself waits for a minute, but
 # with a cell that does not answer the request is refused anyway.
 _CELL_TIMEOUT = 10.0
-
-_IS_MEMBER = (
-    'in Placement it, or each provider that it would use, is in an aggregate '
-    'that the request may not use'
-)
-_IS_NO_MEMBER = (
-    'in Placement it is in no aggregate that meets this; if this persists, '
-    'run "isolate-aggregates audit"'
-)
-
-# The allocation candidates of a host, as Nova has them: the providers that
-# each uses are the keys of its "allocations".
-Candidates = list[dict[str, Any]]
 
 
 class HostCheck:
@@ -101,64 +88,27 @@ class HostCheck:
             if reasons[host]
         }
 
-    def returned(
-        self, decision: Decision, candidates: Mapping[str, Candidates]
-    ) -> Mapping[str, Sequence[str]]:
-        """Return the reasons against nodes by the memberships in Placement.
+    def candidates(
+        self,
+        decision: Decision,
+        on_failure: Callable[[exception.RequestRefused], None],
+    ) -> CandidateCheck | None:
+        """Return the check of allocation candidates by what Placement has.
 
-        :param candidates: The allocation candidates of each compute node, by
-            its uuid, which is that of its provider. Those that the request may
-            not use are removed.
-        :returns: The reasons by uuid, for some of the nodes.
-        :raises RequestRefused: if Placement does not answer.
+        :param on_failure: Called if Placement does not answer.
+        :returns: None if the query has left out nothing.
         """
-        replacement = decision.replacement or Replacement(frozenset())
-        left_out = decision.left_out
-        if not candidates or not (replacement.left_out or left_out):
-            return {}
-        # A late call must not refer to a request that no longer waits.
-        read = functools.partial(
-            memberships.members,
-            self._deadline.in_time(
-                self._placement, 'the members of aggregates'
-            ),
+        replacement = decision.replacement
+        if not ((replacement and replacement.left_out) or decision.left_out):
+            return None
+        return CandidateCheck(
+            decision,
+            self._placement,
             self._limit,
-            frozenset(candidates).union(
-                *(
-                    candidate['allocations']
-                    for of_node in candidates.values()
-                    for candidate in of_node
-                )
-            ),
-            replacement,
-            tuple(left_out),
+            self._deadline,
+            TIMEOUT,
+            on_failure,
         )
-        try:
-            forbidden, choices = self._deadline.run(read)
-        except exception.IsolateAggregatesError as exc:
-            raise exception.RequestRefused(
-                [
-                    'the query to Placement was shortened, and the returned '
-                    f'hosts cannot be checked: {exc}'
-                ]
-            ) from exc
-        reasons: dict[str, list[str]] = {}
-        for node, of_node in candidates.items():
-            of_node[:] = [
-                candidate
-                for candidate in of_node
-                if forbidden.isdisjoint((node, *candidate['allocations']))
-            ]
-            if not of_node:
-                reasons.setdefault(node, []).append(_IS_MEMBER)
-            for reason, members in zip(
-                left_out.values(), choices, strict=True
-            ):
-                if node not in members:
-                    reasons.setdefault(node, []).append(
-                        f'{reason}; {_IS_NO_MEMBER}'
-                    )
-        return reasons
 
     def forced(
         self,

@@ -74,6 +74,8 @@ class Trace:
         #: The uuids and names of the hosts before and after the last round.
         self.given: list[tuple[str, str]] = []
         self.passed: list[str] = []
+        #: How many hosts passed, but have no candidate that may be used.
+        self.unusable = 0
         self.placed = 0
 
 
@@ -118,6 +120,17 @@ def failed(
     def note(trace: Trace) -> None:
         trace.error = error
         trace.decision = decision or trace.decision
+
+    _noted(note)
+
+
+def unusable(host: str) -> None:
+    """Note that a host that passed the host filters may not be used."""
+
+    def note(trace: Trace) -> None:
+        if host in trace.passed:
+            trace.passed.remove(host)
+            trace.unusable += 1
 
     _noted(note)
 
@@ -241,6 +254,7 @@ def _filtered(
             for host in hosts
         ]
         trace.passed = [getattr(host, 'host', '') for host in passed or ()]
+        trace.unusable = 0
 
     _noted(note)
     return passed
@@ -308,6 +322,8 @@ def _cause(trace: Trace, error: BaseException) -> tuple[str, dict[str, Any]]:
     if not last and not trace.placed and _field(trace.spec, 'ignore_hosts'):
         # Placement has offered only hosts that Nova was told to ignore.
         return 'no_candidates', {'ignored': len(trace.offered)}
+    if trace.unusable and not trace.passed:
+        return 'locked', detail | {'filter': OUR_HOST_FILTER}
     if trace.placed:
         return 'full', detail
     return 'claims', detail
@@ -374,13 +390,18 @@ def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
         }
     if trace.rounds:
         last = trace.rounds[-1]
+        dropped = {
+            name: before - after
+            for (name, before), (_, after) in itertools.pairwise(last)
+            if before > after
+        }
+        if trace.unusable:
+            dropped[OUR_HOST_FILTER] = (
+                dropped.get(OUR_HOST_FILTER, 0) + trace.unusable
+            )
         record['host_filters'] = {
             'start': len(trace.given),
-            'dropped': {
-                name: before - after
-                for (name, before), (_, after) in itertools.pairwise(last)
-                if before > after
-            },
+            'dropped': dropped,
         }
     record['took_ms'] = round(1000 * (time.monotonic() - trace.began_at), 1)
     return record

@@ -260,6 +260,7 @@ def _record(
             ),
         )
     observer.decided, observer.failed = records.decided, records.failed
+    observer.unusable = records.unusable
     records.install(
         Recorder(
             section.decisions,

@@ -19,8 +19,9 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline, enabled
 from isolate_aggregates.nova import adapter, messages, placed
+from isolate_aggregates.nova.candidates import CandidateCheck
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recheck import Candidates, HostCheck
+from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.request.placed import Placed
 
@@ -186,25 +187,20 @@ class Runner:
         return None
 
     def objections(
-        self,
-        spec: objects.RequestSpec,
-        nodes: Mapping[str, str],
-        candidates: Mapping[str, Candidates],
+        self, spec: objects.RequestSpec, nodes: Mapping[str, str]
     ) -> Mapping[str, Sequence[str]]:
         """Return the reasons why a request may not use compute nodes, by uuid.
 
         If the filters have just run for the request, Placement has excluded
         the other hosts. Then hosts are checked again only if the query was
-        shortened: a host must be allowed by its memberships in Nova, and by
-        those in Placement of what serves the request on it. If the filters
-        have not run for the request, for example for a rebuild, they run here,
-        and memberships in Nova count.
+        shortened: a host must be allowed by its memberships in Nova; those in
+        Placement are for :meth:`candidate_check`. If the filters have not run
+        for the request, for example for a rebuild, they run here, and
+        memberships in Nova count.
 
         :param nodes: The name of the host of each compute node, by uuid.
-        :param candidates: The allocation candidates of each compute node.
-            Those that the request may not use are removed.
         :raises RequestRefused: if the request is not the rebuild that it is
-            marked as, or Placement does not answer.
+            marked as.
         :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
         progress = self.progress(spec)
@@ -223,14 +219,6 @@ class Runner:
             self._observer.decided(decision, copy)
         reasons = self._hosts.in_nova(decision.destination, nodes)
         if progress is not None:
-            reasons |= self._hosts.returned(
-                decision,
-                {
-                    node: of_node
-                    for node, of_node in candidates.items()
-                    if node not in reasons
-                },
-            )
             self._observer.excluded(
                 len(reasons), self._conf.scheduler.max_placement_results
             )
@@ -239,6 +227,10 @@ class Runner:
     def failed(self, error: exception.IsolateAggregatesError) -> None:
         """Note that the hosts of a request could not be checked."""
         self._observer.failed(error, None)
+
+    def unusable(self, host: str) -> None:
+        """Note that no allocation candidate of a host may be used."""
+        self._observer.unusable(host)
 
     def decide(self, spec: objects.RequestSpec) -> Decision:
         """Decide about a request without any effect.
@@ -259,6 +251,18 @@ class Runner:
     def hosts(self) -> HostCheck:
         """What checks hosts."""
         return self._hosts
+
+    def candidate_check(
+        self, spec: objects.RequestSpec
+    ) -> CandidateCheck | None:
+        """Return what checks the allocation candidates of a request.
+
+        :returns: None if its query was not shortened.
+        """
+        progress = self.progress(spec)
+        if progress is None or progress.decision is None:
+            return None
+        return self._hosts.candidates(progress.decision, self.failed)
 
     def _pipeline(self) -> Pipeline:
         """Return the filters that are enabled now."""

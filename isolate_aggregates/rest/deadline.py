@@ -41,15 +41,16 @@ class Deadline:
         self._lock = threading.Lock()
         self._late: set[futures.Future[Any]] = set()
 
-    def run(self, call: Callable[[], _T]) -> _T:
+    def run(self, call: Callable[[], _T], seconds: float | None = None) -> _T:
         """Return the result of a call.
 
+        :param seconds: How long it may take, if earlier calls count as well.
         :raises ServiceUnreachable: if it takes longer than allowed, or if too
             many earlier calls have not ended.
         """
         future = self.start(call)
         try:
-            self.wait(future, self._seconds)
+            self.wait(future, self._seconds if seconds is None else seconds)
             return future.result()
         finally:
             # An error refers to this frame; do not refer back to it.
@@ -101,13 +102,18 @@ class Deadline:
             self._on_late(self._too_late())
         return True
 
-    def in_time(self, get: Callable[[], _T], what: str) -> Callable[[], _T]:
+    def in_time(
+        self, get: Callable[[], _T], what: str, seconds: float | None = None
+    ) -> Callable[[], _T]:
         """Return a function that raises when nobody waits for a call any more.
 
         :param get: Returns what the call uses for each of its requests.
         :param what: What the call returns.
+        :param seconds: As for :meth:`run`.
         """
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + (
+            self._seconds if seconds is None else seconds
+        )
 
         def get_in_time() -> _T:
             if time.monotonic() > until:

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts that a shortened query returns are checked in Placement."""
 
+import functools
+import itertools
 import types
 
 from dripping import dripping_server
 import pytest
 from simulated_placement import SimulatedPlacement
 
-from isolate_aggregates import exception, query_limit
+from isolate_aggregates import query_limit
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import Destination, Forbid, Require
+from isolate_aggregates.nova import candidates as nova_candidates
 from isolate_aggregates.nova import recheck
+from isolate_aggregates.nova.candidates import CheckedCandidates
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.query_limit import Replacement, memberships
 from isolate_aggregates.query_limit.required_aggregates import RequiredSubset
@@ -106,11 +110,29 @@ def candidates(nodes):
     return {node: [candidate(*used[node])] for node in nodes}
 
 
-def objections(placement, decision, found):
-    hosts = HostCheck(None, lambda: placement.client, LIMIT)
-    reasons = hosts.returned(decision, found)
+def read(placement, decision, found):
+    """Read candidates as Nova does; return those left, and the reasons."""
+    failures = []
+    check = HostCheck(None, lambda: placement.client, LIMIT).candidates(
+        decision, failures.append
+    )
+    reasons = {}
+    checked = {
+        node: CheckedCandidates(
+            check, node, of_node, functools.partial(reasons.setdefault, node)
+        )
+        for node, of_node in found.items()
+    }
+    left = {node: list(of_node) for node, of_node in checked.items()}
+    assert {node: bool(of_node) for node, of_node in checked.items()} == {
+        node: bool(of_node) for node, of_node in left.items()
+    }
     assert all(len(query) <= LIMIT for query in placement.queries)
-    return reasons
+    # What is told of a failure is told once.
+    assert [list(failure.reasons) for failure in failures] == [
+        why for why in reasons.values() if 'cannot be checked' in why[0]
+    ]
+    return left, reasons
 
 
 @pytest.fixture(params=['per provider', 'in bulk'])
@@ -120,7 +142,7 @@ def check(request, monkeypatch):
         monkeypatch.setattr(memberships, '_PROVIDERS_PER_QUERY', 0)
 
     def check(placement, decision, nodes=(HOST, OTHER)):
-        reasons = objections(placement, decision, candidates(nodes))
+        _, reasons = read(placement, decision, candidates(nodes))
         if request.param == 'in bulk':
             assert all('member_of' in query for query in placement.queries)
         return reasons
@@ -162,8 +184,9 @@ def test_candidates_that_use_nothing_forbidden_are_left(
         HOST: [candidate(HOST, DISKS), candidate(HOST, CHILD)],
         OTHER: [candidate(OTHER, DISKS)],
     }
-    assert objections(placement, shortened(), found) == {OTHER: [MEMBER]}
-    assert found == {HOST: [candidate(HOST, CHILD)], OTHER: []}
+    left, reasons = read(placement, shortened(), found)
+    assert left == {HOST: [candidate(HOST, CHILD)], OTHER: []}
+    assert reasons == {OTHER: [MEMBER]}
 
 
 def test_hosts_that_were_not_returned_do_not_matter(placement, check):
@@ -199,17 +222,26 @@ def test_placement_is_not_asked_without_hosts(placement, check):
     assert placement.queries == []
 
 
+def test_an_unshortened_query_needs_no_check():
+    decision = Decision(Destination(), AggregateIndex())
+    assert HostCheck(None, None, LIMIT).candidates(decision, None) is None
+
+
 def test_an_unavailable_placement_refuses_with_a_sentence(monkeypatch):
     monkeypatch.setattr(recheck, 'TIMEOUT', 0.2)
     with dripping_server() as server:
         client = PlacementClient(server.adapter(), retries=0)
-        hosts = HostCheck(None, lambda: client, LIMIT)
-        with pytest.raises(
-            exception.RequestRefused,
-            match=r'was shortened, and the returned hosts cannot be checked: '
-            r'Placement has not answered completely within 0\.2 s',
-        ):
-            hosts.returned(shortened(), candidates([HOST]))
+        placement = types.SimpleNamespace(client=client, queries=[])
+        left, reasons = read(placement, shortened(), candidates([HOST, OTHER]))
+        assert left == {HOST: [], OTHER: []}
+        # It is told once.
+        assert reasons == {
+            HOST: [
+                'the query to Placement was shortened, and the returned hosts '
+                'cannot be checked: Placement has not answered completely '
+                'within 0.2 s; check whether it is overloaded.'
+            ]
+        }
         assert not server.has_ended
 
 
@@ -219,7 +251,77 @@ def test_a_late_check_asks_no_more(monkeypatch):
     monkeypatch.setattr(deadline, 'time', clock)
     placement = Placement()
     placement.has()
-    hosts = HostCheck(None, lambda: placement.client, LIMIT)
-    with pytest.raises(exception.RequestRefused, match='takes too long'):
-        hosts.returned(shortened(), candidates([HOST, OTHER]))
+    left, reasons = read(placement, shortened(), candidates([HOST, OTHER]))
+    assert left == {HOST: [], OTHER: []}
+    assert 'takes too long' in reasons[HOST][0]
+    assert len(placement.queries) == 1
+
+
+def test_all_calls_of_a_request_have_one_deadline(monkeypatch):
+    """Many hosts that are read in turn must not add up their time."""
+    seconds = []
+    clock = types.SimpleNamespace(monotonic=itertools.count().__next__)
+    monkeypatch.setattr(nova_candidates, 'time', clock)
+    run = deadline.Deadline.run
+
+    def running(self, call, left):
+        seconds.append(left)
+        return run(self, call, left)
+
+    monkeypatch.setattr(deadline.Deadline, 'run', running)
+    placement = Placement()
+    placement.has()
+    found = {HOST: [candidate(HOST)], OTHER: [candidate(OTHER)]}
+    assert read(placement, shortened(), found) == (found, {})
+    assert seconds == [5.0, 4.0]
+
+
+def test_only_what_nova_uses_is_read(placement):
+    """A query may return hundreds of hosts."""
+    placement.has()
+    check = HostCheck(None, lambda: placement.client, LIMIT).candidates(
+        shortened(), None
+    )
+    hosts = [
+        CheckedCandidates(check, node, [candidate(node)] * 3, None)
+        for node in [HOST, *map(uuid, range(500))]
+    ]
+    # Nova logs all hosts, claims the first one, and runs its filters again.
+    assert {len(host) for host in hosts} == {3}
+    assert hosts[0]
+    assert hosts[0][0] == candidate(HOST)
+    assert len(placement.queries) == 1
+    again = CheckedCandidates(check, HOST, hosts[0], None)
+    assert again[-1] == candidate(HOST)
+    assert again[:2] == [candidate(HOST)] * 2
+    assert len(placement.queries) == 1
+    with pytest.raises(IndexError):
+        _ = again[3]
+
+
+def test_if_many_hosts_are_read_the_aggregates_are_asked(placement):
+    """As by a host filter that reads the candidates of all hosts."""
+    placement.has(other={LOCKED[0].uuid})
+    nodes = [HOST, *map(uuid, range(100, 200)), OTHER]
+    found = {node: [candidate(node)] for node in nodes}
+    placement.load(
+        Provider(
+            node,
+            node,
+            aggregates=frozenset({LOCKED[0].uuid} if node == OTHER else ()),
+        )
+        for node in nodes
+    )
+    left, reasons = read(placement, shortened(), found)
+    assert reasons == {OTHER: [MEMBER]}
+    assert {node for node in nodes if not left[node]} == {OTHER}
+    # Five queries, each of which may be repeated to see that it arrived.
+    assert len(placement.queries) <= 4 * 5 + 2 * 5
+
+
+def test_a_node_that_may_not_be_used_ends_the_reading(placement):
+    placement.has(host={LOCKED[0].uuid})
+    found = {HOST: [candidate(HOST), candidate(HOST, CHILD, DISKS)]}
+    _, reasons = read(placement, shortened(), found)
+    assert reasons == {HOST: [MEMBER]}
     assert len(placement.queries) == 1

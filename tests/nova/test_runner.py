@@ -96,18 +96,6 @@ class Forced:
         return decision
 
 
-class Returned:
-    """Has no objections unless it has some, by node."""
-
-    def __init__(self):
-        self.asked = []
-        self.reasons = {}
-
-    def objections(self, decision, candidates):
-        self.asked.append(sorted(candidates))
-        return self.reasons
-
-
 class Hosts(HostCheck):
     """Checks what Nova has, and asks the fakes of a worker about the rest."""
 
@@ -117,9 +105,6 @@ class Hosts(HostCheck):
 
     def forced(self, *arguments):
         return self.worker.forced.check(*arguments)
-
-    def returned(self, *arguments):
-        return self.worker.returned.objections(*arguments)
 
 
 class Recorder(Observer):
@@ -151,7 +136,6 @@ class Worker:
         )
         self.members = Members()
         self.forced = Forced()
-        self.returned = Returned()
         self.observer = Recorder()
         self.broken = False
         self.runner = Runner(
@@ -203,9 +187,7 @@ class Worker:
     def objections(self):
         """Return the reasons against each host, which has one node."""
         nodes = {'node-a': 'host-a', 'node-c': 'host-c'}
-        reasons = self.runner.objections(
-            self.spec, nodes, {node: [] for node in nodes}
-        )
+        reasons = self.runner.objections(self.spec, nodes)
         return {nodes[node]: why for node, why in reasons.items()}
 
 
@@ -644,23 +626,19 @@ def test_requirements_left_to_a_host_filter_are_checked_later(caplog):
     assert caplog.messages == []
 
 
-def test_a_returned_host_needs_its_memberships_in_placement_too():
+def test_candidates_are_checked_in_placement_after_a_shortened_query():
     worker = leaving()
+    assert worker.runner.candidate_check(worker.spec) is None
     worker.narrow()
-    worker.returned.reasons = {'node-a': ['is no member']}
-    assert worker.objections() == {
-        'host-a': ['is no member'],
-        'host-c': ['aggregates a, b: flavor f requires ssd=true'],
-    }
-    # The other one is excluded already.
-    assert worker.returned.asked == [['node-a']]
-    assert worker.observer.told[-1] == (2, 10)
+    assert worker.runner.candidate_check(worker.spec)
+    # Of another request nothing is known.
+    assert worker.runner.candidate_check(worker.spec.obj_clone()) is None
 
 
-def test_placement_is_not_asked_about_the_host_of_a_rebuild():
-    worker = leaving()
-    worker.objections()
-    assert worker.returned.asked == []
+def test_no_candidate_is_checked_after_a_full_query():
+    worker = Worker(Filter(FORBID))
+    worker.narrow()
+    assert worker.runner.candidate_check(worker.spec) is None
 
 
 def test_requirements_of_another_filter_stay():

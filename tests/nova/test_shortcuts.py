@@ -404,6 +404,7 @@ class Cloud:
 
         def weighed(passed, spec):
             passed = list(passed)
+            # Not read, because that would check them.
             self.used |= {
                 state.host: state.allocation_candidates for state in passed
             }

@@ -250,6 +250,42 @@ class KeysAndLocks(Incidents):
         assert record['query']['shortened']
         assert 'host1' in self.closed_by(record)
 
+    def closed_in_placement_only(self):
+        """Lock the licensed host in Placement by what no query names."""
+        for number in range(12):
+            self.aggregate(
+                f'more-{number}', [], {'trait:CUSTOM_SSD': 'required'}
+            )
+        self.flags(max_query_length=300, group=ia_conf.GROUP)
+        self.restart_scheduler()
+        aggregates = self.admin_api.api_get('/os-aggregates').body[
+            'aggregates'
+        ]
+        last = max(a['uuid'] for a in aggregates if 'more-' in a['name'])
+        provider = self._get_provider_uuid_by_host('host1')
+        members = self._get_provider_aggregates(provider)
+        self.put_aggregates(provider, [*members, last])
+
+    def test_the_only_host_is_locked_in_placement_alone(self):
+        """Nova tries to use it, and finds no candidate left."""
+        self.closed_in_placement_only()
+        record = self.fails(self.key)
+        self.assert_cause(record, 'locked', filter='IsolatedAggregatesFilter')
+        assert record['host_filters']['dropped'] == {
+            'IsolatedAggregatesFilter': 1
+        }
+
+    def test_placement_does_not_answer_the_check_of_hosts(self):
+        self.closed_in_placement_only()
+
+        def broken():
+            raise exception.ServiceUnreachable('Placement', None, 'is gone.')
+
+        registration.installed().hosts._placement = broken
+        record = self.fails(self.key)
+        self.assert_cause(record, 'source_failed')
+        assert 'hosts cannot be checked' in record['detail']['reason']
+
     def test_a_query_that_is_too_long(self):
         self.flags(max_query_length=60, group=ia_conf.GROUP)
         self.restart_scheduler()

@@ -203,11 +203,13 @@ class Worker:
                     str(uuid.UUID(int=number)): f'host-{number}'
                     for number in range(HOSTS)
                 }
-                self.runner.objections(
-                    spec,
-                    nodes,
-                    {node: [{'allocations': {node: {}}}] for node in nodes},
-                )
+                self.runner.objections(spec, nodes)
+                check = self.runner.candidate_check(spec)
+                if not all(
+                    check.admits(node, {'allocations': {node: {}}})
+                    for node in nodes
+                ):
+                    return True, time.perf_counter() - start
         except (
             exception.IsolateAggregatesError,
             nova_exception.RequestFilterFailed,

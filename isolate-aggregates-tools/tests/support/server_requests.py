@@ -3,6 +3,7 @@
 
 import dataclasses
 import itertools
+import uuid
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -137,6 +138,11 @@ def hosts_for(manager, spec):
         hosts = manager.select_destinations(
             nova_context.get_admin_context(),
             spec_obj=spec,
+            # As each conductor does; without, Nova uses no candidates.
+            instance_uuids=[
+                spec.instance_uuid if number == 0 else str(uuid.uuid4())
+                for number in range(spec.num_instances)
+            ],
             return_objects=True,
             return_alternates=True,
         )
