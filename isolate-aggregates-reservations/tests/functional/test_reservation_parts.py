@@ -190,6 +190,86 @@ def test_no_command_is_stopped(world, command, harm):
     assert ended not in world.nova.flavors
 
 
+GONE = '0' * 32
+KEPT, ENDED, NEW = (
+    f'{number}d17d41a-830d-47b2-91c7-4f9fc0ae611e' for number in '123'
+)
+
+
+def lose_a_project(world, command):
+    """One of the projects that a reservation is shared with is deleted."""
+    world.wire.refuse = lambda method, url, body: (
+        400 if 'addTenantAccess' in body and GONE in body else None
+    )
+    _, document, said = command(
+        *('set', KEPT, '--share', GONE, '--share', FRIEND)
+    )
+    assert GONE in said + json.dumps(document['problems'])
+    assert world.nova.access[KEPT] == {PROJECT, FRIEND}
+    return GONE
+
+
+def keep_a_server(world, command):
+    """Nova does not delete a server of a reservation that has ended."""
+    [host, *_] = {host for host, name in world.slots() if name == KEPT}
+    assert world.boot('s0', names.host_of(host), KEPT, NEEDS)
+    stuck = uuid(3, 's0')
+    world.wire.refuse = lambda method, url, body: (
+        500 if method == 'DELETE' and stuck in url else None
+    )
+    code, document, said = command('end', KEPT)
+    assert (code, document['state']) == (3, 'ending')
+    assert stuck in said + json.dumps(document['problems'])
+    return stuck
+
+
+@pytest.mark.usefixtures('three_hosts')
+@pytest.mark.parametrize('harm', [lose_a_project, keep_a_server])
+def test_no_command_is_stopped_by_one_reservation(world, command, harm):
+    """Each names what fails of that one, and does what it is for."""
+    create = 'create', '--project', PROJECT, '--vcpus', '4', '--ram', '1024'
+    for name in (KEPT, ENDED):
+        assert command(*create, '--id', name)[0] == 0
+    culprit = harm(world, command)
+
+    def listed(*words):
+        code, document, said = command(*words)
+        # Those that only read do not try again to delete a server.
+        acts = words[0] in ('reconcile', 'repair')
+        if acts or (harm is lose_a_project and words[0] == 'list'):
+            assert culprit in said + json.dumps(document), words
+        return code, {one['id'] for one in document['reservations']}
+
+    both = {KEPT, ENDED}
+    assert listed('list') == (0, both)
+    assert listed('history', 'list') == (0, both)
+    code, document, _ = command('calendar', 'list', '--end', '1d')
+    assert {'h1', 'h2'} <= {host['host'] for host in document['hosts']}
+    assert {'h1', 'h2'} <= {
+        host['name'] for host in command('host', 'list')[1]['hosts']
+    }
+    code, document, _ = command('show', KEPT)
+    assert (code, document['id']) == (0, KEPT)
+
+    assert command(*create, '--id', NEW)[1]['slots'] == 1
+    assert command('set', ENDED, '--amount', '2')[1]['amount'] == 2
+    assert command('set', ENDED, '--name', 'x')[1]['name'] == 'x'
+    assert command('repair', ENDED)[1]['reservations'][0]['slots'] == 2
+    assert command('end', ENDED)[1]['state'] == 'ended'
+    there = {KEPT, NEW}
+    assert listed('repair') == (3, there)
+    assert listed('reconcile') == (3, there)
+    assert ENDED not in world.nova.flavors
+    assert PROJECT in world.nova.access[NEW]
+    # What is mended is no longer named.
+    world.wire.refuse = None
+    for _ in range(2):
+        code, document, said = command('reconcile')
+    assert (code, culprit in said) == (0, False)
+    problems = [one['problems'] for one in document['reservations']]
+    assert not any(problems), problems
+
+
 @pytest.mark.usefixtures('three_hosts')
 def test_a_deleted_project_keeps_no_other_out(world):
     name = reserve(world, start=NOW + HOUR, shared=['0' * 32, FRIEND])
