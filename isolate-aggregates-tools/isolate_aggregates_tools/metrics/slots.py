@@ -45,6 +45,7 @@ RANKED_FOR = 3600.0
 # The resources of these are defined in Cyborg.
 _PROFILE = 'accel:device_profile'
 
+_NOT_COUNTED = 'Free slots of flavor %(flavor)s cannot be counted: %(cause)s'
 _PREFIX = 'isolate_aggregates'
 _FLAVOR = ('flavor_id', 'flavor_name')
 _SLOTS = {
@@ -76,8 +77,10 @@ class SlotCounter:
     def families(self, cloud: AuditedCloud) -> tuple[Metric, ...]:
         """Return the metrics of a cloud, including whether they are complete.
 
-        A flavor whose slots cannot be counted is left out.
+        A flavor whose slots cannot be counted is left out. That is a fault
+        only if it was configured: another may take its place otherwise.
         """
+        is_configured = bool(self._conf[ia_conf.GROUP].metrics_flavors)
         in_zones, behind_locks = _Families('zone'), _Families('lock')
         is_complete = True
         counting = _Counting(cloud, self._conf)
@@ -92,6 +95,8 @@ class SlotCounter:
             names, is_complete = [], False
         counted_flavors: set[tuple[str, str]] = set()
         for name in names:
+            if not is_configured and len(counted_flavors) == MOST:
+                break
             try:
                 flavor = cloud.snapshot.flavor(name)
                 name = flavor.name
@@ -101,11 +106,16 @@ class SlotCounter:
                     counted_flavors.add((flavor.id, flavor.name))
             except exception.FilterError:
                 raise
+            except errors.MetricsError as exc:
+                LOG.log(
+                    logging.ERROR if is_configured else logging.INFO,
+                    _NOT_COUNTED,
+                    {'flavor': escaped(name), 'cause': exc},
+                )
+                is_complete = is_complete and not is_configured
             except exception.IsolateAggregatesError as exc:
                 LOG.error(
-                    'Free slots of flavor %(flavor)s cannot be counted: '
-                    '%(cause)s',
-                    {'flavor': escaped(name), 'cause': exc},
+                    _NOT_COUNTED, {'flavor': escaped(name), 'cause': exc}
                 )
                 is_complete = False
         return (
@@ -113,13 +123,17 @@ class SlotCounter:
             *behind_locks.families,
             GaugeMetricFamily(
                 f'{_PREFIX}_slots_up',
-                'Whether the slots of all chosen flavors could be counted.',
+                'Whether the slots of all flavors could be counted for which '
+                'they are known.',
                 float(is_complete),
             ),
         )
 
     def _chosen(self, cloud: AuditedCloud) -> list[str]:
-        """Return the ids or names of the flavors to count slots for."""
+        """Return the ids or names of the flavors to count slots for.
+
+        Unless they are configured these are all, the most used ones first.
+        """
         flavor_names = self._conf[ia_conf.GROUP].metrics_flavors
         if flavor_names:
             return list(flavor_names)
@@ -132,7 +146,7 @@ class SlotCounter:
                     key=lambda flavor: (-servers[flavor.name], flavor.name),
                 )
             )
-        return [flavor.id or flavor.name for flavor in flavors[:MOST]]
+        return [flavor.id or flavor.name for flavor in flavors]
 
     def _used(self, cloud: AuditedCloud) -> Counter[str]:
         """Return the number of servers by name of the flavor."""

@@ -358,27 +358,47 @@ def test_configured_flavors_are_counted_once_each(meter, caplog):
     )
 
 
+@pytest.mark.parametrize('is_configured', [False, True])
 @cases(
-    'extra_specs',
+    ('extra_specs', 'is_fault'),
     {
-        'makes no sense': {'hw:cpu_policy': 'x'},
-        'PCI devices that are not in Placement': {
-            'pci_passthrough:alias': 'gpu:1'
-        },
-        'accelerators': {'accel:device_profile': 'fpga'},
+        'makes no sense': ({'hw:cpu_policy': 'x'}, True),
+        'PCI devices that are not in Placement': (
+            {'pci_passthrough:alias': 'gpu:1'}, False),
+        'accelerators': ({'accel:device_profile': 'fpga'}, False),
         # Nova requests VCPU by default.
-        'PCPU nowhere': {'hw:cpu_policy': 'dedicated'},
+        'PCPU nowhere': ({'hw:cpu_policy': 'dedicated'}, False),
     },
-)
+)  # fmt: skip
 def test_a_flavor_that_cannot_be_counted_does_not_stop_others(
-    meter, caplog, extra_specs
+    meter, caplog, extra_specs, is_fault, is_configured
 ):
+    """It is left out, and nobody is alarmed who has not asked for it."""
     broken = Flavor('broken', 'b', 1, extra_specs=extra_specs)
     meter.snapshot = dataclasses.replace(
         meter.snapshot, flavors=(broken, *meter.snapshot.flavors)
     )
+    if is_configured:
+        meter.conf.set_override(
+            'metrics_flavors', ['b', 's', 'l'], ia_conf.GROUP
+        )
+    caplog.set_level('INFO')
     numbers = meter.found()
-    assert numbers['slots_up',] == 0
+    assert numbers['slots_up',] == (not is_fault and not is_configured)
     assert not any('broken' in key for key in numbers)
     assert slots(numbers, 'lock', GPUS) == [(15, 16), (2, 2)]
     assert 'Free slots of flavor broken cannot be counted: ' in caplog.text
+
+
+def test_flavors_that_cannot_be_counted_take_no_places(meter):
+    devices = [
+        Flavor(f'd{n}', f'd{n}', 1, extra_specs={'accel:device_profile': 'x'})
+        for n in range(MOST)
+    ]
+    meter.snapshot = dataclasses.replace(
+        meter.snapshot, flavors=(*devices, *meter.snapshot.flavors)
+    )
+    meter.listed = [*placed('d1', 2), *placed('small')]
+    numbers = meter.found()
+    assert numbers['slots_up',] == 1
+    assert slots(numbers, 'lock', GPUS) == [(15, 16), (2, 2)]
