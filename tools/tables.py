@@ -143,6 +143,15 @@ RELOCATE: Columns = {
     'Seconds of processor time': amount('seconds'),
     'MiB of memory': number('mebibytes'),
 }
+DECISIONS: Columns = {
+    'Aggregates': number('aggregates'),
+    'Without records': amount('none'),
+    'failures, a host found': amount('failures'),
+    'narrowed, a host found': amount('narrowed'),
+    'failures, no host': amount('failed'),
+    'Shadow': amount('shadow'),
+    'Shadow, its own thread': amount('behind'),
+}
 EFFECT: Columns = {
     'Hosts': number('hosts'),
     'Servers': number('servers'),
@@ -347,6 +356,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'endurance-times', ENDURANCE_TIMES, endurance
     yield 'scale', SCALE, by_command(results('scale'))
     yield 'trouble', TROUBLE, results('trouble')
+    yield 'decisions', DECISIONS, results('decisions')
     yield 'records', RECORDS, results('records')
     yield 'oversold', OVERSOLD, results('oversold')
 

@@ -157,7 +157,7 @@ class Destination:
 
         :param aggregates: The uuids of the aggregates of the host.
         """
-        if self.refusals or self._allows(aggregates):
+        if self.refusals or self.allows(aggregates):
             return list(self.refusals)
         return [
             part.reason
@@ -166,7 +166,11 @@ class Destination:
             if _excludes(part, aggregates)
         ]
 
-    def _allows(self, aggregates: Set[str]) -> bool:
+    def allows(self, aggregates: Set[str]) -> bool:
+        """Return whether the aggregates of a host are no reason against it.
+
+        :param aggregates: Their uuids.
+        """
         return self.forbidden_aggregates.isdisjoint(aggregates) and not any(
             choice.isdisjoint(aggregates)
             for choice in self.required_aggregates
@@ -180,7 +184,7 @@ def _excludes(constraint: Constraint, aggregates: Set[str]) -> bool:
         return any(a.uuid in aggregates for a in constraint.aggregates)
     destination = Destination()
     constraint.narrow(destination)
-    return not destination._allows(aggregates)
+    return not destination.allows(aggregates)
 
 
 @dataclasses.dataclass(frozen=True)

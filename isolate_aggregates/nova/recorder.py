@@ -54,8 +54,9 @@ _encoded = json.JSONEncoder(separators=(',', ':'), default=str).encode
 @dataclasses.dataclass(eq=False)
 class _Job:
     record: dict[str, Any]
+    make: Callable[[], dict[str, Any]]
+    is_examined: bool
     trace: Trace
-    is_wanted: bool
     at: float = dataclasses.field(default_factory=time.monotonic)
 
 
@@ -109,21 +110,29 @@ class Recorder:
         )
 
     def write(
-        self, record: dict[str, Any], trace: Trace, is_wanted: bool
+        self, make: Callable[[], dict[str, Any]], trace: Trace, is_wanted: bool
     ) -> None:
         """Write a record: at once if it is complete, else by the thread.
 
+        :param make: Returns the record.
         :param is_wanted: Whether it is written even if filters in shadow have
-            nothing to add.
+            nothing to add. Otherwise the thread makes it, if it is needed.
         """
-        is_complete = record.get('cause') not in _EXAMINED
-        if is_complete and self.shadow is None:
+        record = make() if is_wanted else {}
+        is_examined = record.get('cause') in _EXAMINED
+        if not is_examined and self.shadow is None:
             self._emit(record)
             return
         try:
-            self._queue.put_nowait(_Job(record, trace, is_wanted))
+            self._queue.put_nowait(_Job(record, make, is_examined, trace))
         except queue.Full:
-            record['examined'] = 'no: too many requests at once'
+            problem = 'too many requests at once'
+            if is_examined:
+                record['examined'] = f'no: {problem}'
+            if self.shadow is not None:
+                self._observer.shadowed('failed')
+                record = record or make()
+                record['shadow'] = {'effect': 'failed', 'reason': problem}
             self._emit(record)
             return
         with self._starting:
@@ -140,32 +149,38 @@ class Recorder:
             job = self._queue.get()
             time.sleep(max(0, job.at + _DELAY - time.monotonic()))
             try:
-                self._complete(job)
-            except Exception as exc:
-                job.record['examined'] = f'no: {short(exc)}'
-                LOG.debug('A decision is not examined.', exc_info=True)
-            try:
-                if job.is_wanted or 'shadow' in job.record:
+                self._compare(job)
+                if job.is_examined:
+                    self._examine(job.record, job.trace)
+                if job.record:
                     self._emit(job.record)
             except Exception:
                 LOG.exception('A decision is not recorded.')
             # Nothing is kept of a request while there is no other.
             del job
 
-    def _complete(self, job: _Job) -> None:
-        record, trace = job.record, job.trace
-        if self.shadow is not None:
-            try:
-                found = self.shadow.compare(record, trace)
-            except Exception as exc:
-                found = {'effect': 'failed', 'reason': short(exc)}
-            self._observer.shadowed(found['effect'])
-            if found['effect'] != 'none':
-                record['shadow'] = found
-        if job.is_wanted and record.get('cause') in _EXAMINED:
+    def _compare(self, job: _Job) -> None:
+        """Have the filters in shadow decide."""
+        if self.shadow is None:
+            return
+        try:
+            found = self.shadow.compare(job.trace)
+        except Exception as exc:
+            found = {'effect': 'failed', 'reason': short(exc)}
+        self._observer.shadowed(found['effect'])
+        if found['effect'] != 'none':
+            job.record = job.record or job.make()
+            job.record['shadow'] = found
+
+    def _examine(self, record: dict[str, Any], trace: Trace) -> None:
+        """Find out why there was no host."""
+        try:
             found = self._examined(record['cause'], trace)
-            detail = record.get('detail', {}) | found.pop('detail', {})
-            record |= found | ({'detail': detail} if detail else {})
+        except Exception as exc:
+            found = {'examined': f'no: {short(exc)}'}
+            LOG.debug('A decision is not examined.', exc_info=True)
+        detail = record.get('detail', {}) | found.pop('detail', {})
+        record |= found | ({'detail': detail} if detail else {})
 
     def _emit(self, record: dict[str, Any]) -> None:
         line = _encoded(record)

@@ -77,6 +77,16 @@ class Trace:
         #: How many hosts passed, but have no candidate that may be used.
         self.unusable = 0
         self.placed = 0
+        #: The chosen hosts.
+        self.hosts: list[str] = []
+        self.answered_at = datetime.datetime.now(datetime.UTC)
+        self.took_ms = 0.0
+
+    def answered(self, result: Any) -> None:
+        """Note that Nova has an answer."""
+        self.hosts = list(_hosts(result))
+        self.answered_at = datetime.datetime.now(datetime.UTC)
+        self.took_ms = round(1000 * (time.monotonic() - self.began_at), 1)
 
 
 def current() -> Trace | None:
@@ -267,20 +277,20 @@ def _finish(
     error: BaseException | None,
 ) -> None:
     """Build and write the record of a request, if it needs one."""
+    trace.answered(result)
     is_narrowed = bool(trace.decision and trace.decision.destination.yielded)
     is_wanted = recorder.wants(error is not None, is_narrowed)
     if not is_wanted and recorder.shadow is None:
         return
-    record = _record(recorder, trace)
-    if error is None:
-        record['result'] = 'placed'
-        record['hosts'] = list(_hosts(result))
-    else:
-        record['result'] = 'refused' if trace.error else 'no_host'
-        record['cause'], detail = _cause(trace, error)
+    outcome: dict[str, Any] = {'result': 'placed', 'hosts': trace.hosts}
+    if error is not None:
+        outcome = {'result': 'refused' if trace.error else 'no_host'}
+        outcome['cause'], detail = _cause(trace, error)
         if detail:
-            record['detail'] = detail
-    recorder.write(record, trace, is_wanted)
+            outcome['detail'] = detail
+    recorder.write(
+        lambda: _record(recorder, trace) | outcome, trace, is_wanted
+    )
 
 
 def _hosts(result: Any) -> Iterator[str]:
@@ -360,9 +370,7 @@ def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
     has_names = 'names' not in recorder.omitted
     record: dict[str, Any] = {
         'schema': SCHEMA,
-        'at': datetime.datetime.now(datetime.UTC).isoformat(
-            timespec='milliseconds'
-        ),
+        'at': trace.answered_at.isoformat(timespec='milliseconds'),
         'request': trace.context.request_id,
         'server': servers[0],
         'project': request.project_id,
@@ -403,7 +411,7 @@ def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
             'start': len(trace.given),
             'dropped': dropped,
         }
-    record['took_ms'] = round(1000 * (time.monotonic() - trace.began_at), 1)
+    record['took_ms'] = trace.took_ms
     return record
 
 

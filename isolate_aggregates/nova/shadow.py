@@ -15,7 +15,6 @@ from isolate_aggregates.nova import adapter
 from isolate_aggregates.record import closing, cut, of_decision
 
 if TYPE_CHECKING:
-    from isolate_aggregates.decision import Decision
     from isolate_aggregates.nova.records import Trace
     from isolate_aggregates.nova.runner import Runner
 
@@ -32,7 +31,7 @@ class Shadow:
     def __init__(self, runner: Runner, most: int, replaces: bool) -> None:
         self._runner, self._most, self._replaces = runner, most, replaces
 
-    def compare(self, record: dict[str, Any], trace: Trace) -> dict[str, Any]:
+    def compare(self, trace: Trace) -> dict[str, Any]:
         """Return what would have been different, and its ``effect``.
 
         The effect is ``none``, ``refused``, ``other_host``, ``no_host``,
@@ -55,17 +54,22 @@ class Shadow:
         found = of_decision(decision)
         if decision.destination.refusals:
             return {'effect': 'refused', **found}
-        hosts = record.get('hosts', ())
-        closed = self._closed({*hosts, *trace.passed}, decision)
-        excluded = sorted(closed.keys() & set(hosts))
+        hosts = trace.hosts
+        if not decision.destination.yielded or not hosts:
+            return {'effect': 'none'}
+        own = self._runner.hosts.memberships({*hosts, *trace.passed})
+        closed = {
+            host
+            for host, aggregates in own.items()
+            if not decision.destination.allows(aggregates)
+        }
+        excluded = sorted(closed.intersection(hosts))
         if not excluded:
             return {'effect': 'none'}
-        own = self._runner.hosts.memberships(excluded[:20])
         found['would_exclude'] = {
-            host: closing(decision, own.get(host, frozenset()))
-            for host in excluded[:20]
+            host: closing(decision, own[host]) for host in excluded[:20]
         }
-        others = set(trace.passed) - closed.keys()
+        others = set(trace.passed) - closed
         if len(others) >= len(hosts):
             effect = 'other_host'
         elif others or len(trace.offered) >= self._most:
@@ -73,8 +77,3 @@ class Shadow:
         else:
             effect = 'no_host'
         return {'effect': effect, **found}
-
-    def _closed(self, hosts: set[str], decision: Decision) -> dict[str, Any]:
-        return self._runner.hosts.in_nova(
-            decision.destination, {host: host for host in hosts}
-        )

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each older release does what is relied on, and the newest with eventlet.
 
-nova-api refuses what the tools say it refuses, and nova-scheduler records what
-servers are placed with. Only the package of Nova is of that release; what it
+nova-api refuses what the tools say it refuses. nova-scheduler records what
+servers are placed with and why there was no host, and filters in shadow leave
+it alone. Only the package of Nova is of that release; what it
 needs is installed.
 """
 
@@ -18,7 +19,9 @@ TESTS = {
     'moves': (HERE, 'test_moves.py'),
     'changes': (HERE, 'test_refused_changes.py'),
     'boots': (HERE.parent / 'nova', 'test_nova_api.py'),
-    'records': (HERE, 'test_placed.py'),
+    'placed': (HERE, 'test_placed.py'),
+    'records': (HERE, 'test_records.py'),
+    'shadow': (HERE, 'test_shadow.py'),
 }
 
 
@@ -46,8 +49,9 @@ def test_an_older_nova_does_what_is_relied_on(nova, rules):
 
 
 @pytest.mark.slow
-def test_with_eventlet_the_newest_nova_records_servers_too():
-    run('records', OS_NOVA_DISABLE_EVENTLET_PATCHING='false')
+@pytest.mark.parametrize('rules', ['placed', 'records', 'shadow'])
+def test_with_eventlet_the_newest_nova_does_it_too(rules):
+    run(rules, OS_NOVA_DISABLE_EVENTLET_PATCHING='false')
 
 
 def run(rules, **variables):
