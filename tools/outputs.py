@@ -23,7 +23,7 @@ import yaml
 
 PROJECT = pathlib.Path(__file__).parent.parent
 EXAMPLES = PROJECT / 'examples'
-CHANGES = PROJECT / 'tests/unit/changes'
+CHANGES = PROJECT / 'isolate-aggregates-tools/tests/unit/changes'
 MASKS = (
     (re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+Z.0-9:]*'), '<time>'),
     (re.compile(r'\d\d? \w+ \d{4}, \d\d:\d\d'), '<time>'),
