@@ -260,6 +260,7 @@ RECORDS: Columns = {
     'Servers': number('servers'),
     'A record': amount('claim'),
     'by the clock': amount('clock'),
+    'Only reading it': amount('select'),
     'One that is there': amount('again'),
     "Nova's load and save": amount('nova'),
     '``record``, s': amount('fill'),
