@@ -159,6 +159,16 @@ def test_the_package_runs_as_a_program():
             '"$@" lock list --snapshot "$FILE" >/dev/full',
             'The output cannot be written: No space left on device.\n',
         ),
+        *(
+            (
+                f'"$@" {words} >/dev/full',
+                'The output cannot be written: No space left on device.\n',
+            )
+            for words in (
+                *('--help', 'help', 'help lock', '--version'),
+                *('lock list --help', 'complete bash'),
+            )
+        ),
         (
             '"$@" candidate list --query --snapshot "$FILE" '
             '--flavor ssd.small >&-',

@@ -15,6 +15,7 @@ from cliff import app, command, help
 from oslo_config import cfg
 import pbr.version
 
+from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates_tools.cli import (
     completion,
@@ -251,4 +252,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not sys.warnoptions and '--debug' not in arguments:
             # Warnings are for developers.
             warnings.simplefilter('ignore')
-        return IsolateAggregatesApp(arguments).run(arguments)
+        try:
+            # A command reports what it could not write; the help does not.
+            with usage.writing():
+                return IsolateAggregatesApp(arguments).run(arguments)
+        except exception.IsolateAggregatesError as exc:
+            print(exc, file=sys.stderr)
+            return ExitStatus.ERROR

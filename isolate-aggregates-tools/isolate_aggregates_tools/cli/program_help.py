@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import autopage.argparse
 from cliff import help
 
+from isolate_aggregates import exception
 from isolate_aggregates_tools.cli import usage
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 
@@ -125,6 +126,15 @@ class HelpCommand(help.HelpCommand):
 
     error_status = ExitStatus.INVALID
 
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show the help; its name is invalid if anything else fails."""
+        try:
+            with usage.writing():
+                return int(super().run(parsed_args))
+        except exception.IsolateAggregatesError:
+            self.error_status = ExitStatus.ERROR
+            raise
+
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Show the help, in a pager on a terminal."""
         if parsed_args.cmd:
@@ -147,6 +157,6 @@ class HelpCommand(help.HelpCommand):
 def show(parser: argparse.ArgumentParser, stdout: Any) -> None:
     """Show the help of the program, in a pager on a terminal."""
     pager = autopage.argparse.help_pager(stdout)
-    with pager as out:
+    with usage.writing(), pager as out:
         autopage.argparse.use_color_for_parser(parser, pager.to_terminal())
         parser.print_help(out)

@@ -116,6 +116,11 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help or an error; argparse ignores that it cannot."""
+        if message:
+            (file or sys.stderr).write(message)
+
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with status 2."""
         for pattern, sentence in _SENTENCES:
@@ -229,10 +234,12 @@ def writing() -> Iterator[None]:
     :raises IsolateAggregatesError: if it cannot be written.
     """
     try:
-        yield
-        # What is still in the buffer.
-        if sys.stdout:
-            sys.stdout.flush()
+        try:
+            yield
+        finally:
+            # What is still in the buffer, also of the help, which exits.
+            if sys.stdout:
+                sys.stdout.flush()
     except OSError as exc:
         # That of the files a command was given has been reported.
         if exc.filename is not None:
