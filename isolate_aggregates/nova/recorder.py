@@ -121,7 +121,7 @@ class Recorder:
         record = make() if is_wanted else {}
         is_examined = record.get('cause') in _EXAMINED
         if not is_examined and self.shadow is None:
-            self._emit(record)
+            self._emit(record, trace)
             return
         try:
             self._queue.put_nowait(_Job(record, make, is_examined, trace))
@@ -133,7 +133,7 @@ class Recorder:
                 self._observer.shadowed('failed')
                 record = record or make()
                 record['shadow'] = {'effect': 'failed', 'reason': problem}
-            self._emit(record)
+            self._emit(record, trace)
             return
         with self._starting:
             # Late, as workers are forked after the start.
@@ -153,7 +153,7 @@ class Recorder:
                 if job.is_examined:
                     self._examine(job.record, job.trace)
                 if job.record:
-                    self._emit(job.record)
+                    self._emit(job.record, job.trace)
             except Exception:
                 LOG.exception('A decision is not recorded.')
             # Nothing is kept of a request while there is no other.
@@ -182,7 +182,7 @@ class Recorder:
         detail = record.get('detail', {}) | found.pop('detail', {})
         record |= found | ({'detail': detail} if detail else {})
 
-    def _emit(self, record: dict[str, Any]) -> None:
+    def _emit(self, record: dict[str, Any], trace: Trace) -> None:
         line = _encoded(record)
         if len(line) > _LONGEST:
             left_out: list[str] = []
@@ -191,7 +191,8 @@ class Recorder:
                 if len(line) > _LONGEST and record.pop(name, None):
                     left_out.append(name)
                     line = _encoded(record)
-        RECORDS.info('%s', line)
+        # This thread may have the context of another request.
+        RECORDS.info('%s', line, context=trace.context)
         if cause := record.get('cause'):
             self._observer.no_host(cause)
 
