@@ -260,12 +260,18 @@ def invocations(directory: str) -> Iterator[list[str]]:
                     '-f',
                     fmt,
                 ]
+        decisions = EXAMPLES / 'decisions'
+        for more in ([], ['--shadow'], ['--long']):
+            for name in ('nova-scheduler.log', 'shadow.log'):
+                log = str(decisions / name)
+                yield ['decision', 'list', log, *more, '-f', fmt]
     yield ['--help']
     yield ['help']
     for cmd in (
         'audit',
         'candidate list',
         'capacity list',
+        'decision list',
         'effect show',
         'explain',
         'exporter',

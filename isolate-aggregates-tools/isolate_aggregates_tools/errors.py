@@ -123,6 +123,34 @@ class LedgerError(IsolateAggregatesError):
         super().__init__(f'Ledger file {path}: {problem}.')
 
 
+class LogError(IsolateAggregatesError):
+    """A log file cannot be read."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f'Log file {path} cannot be read: {problem}.')
+
+
+class RecordNotFound(IsolateAggregatesError):
+    """Log files have no record of a request.
+
+    :param not_read: What of them was not read, as sentences.
+    """
+
+    def __init__(
+        self, request: str, paths: Sequence[str], not_read: Sequence[str]
+    ) -> None:
+        self.request = request
+        self.paths = tuple(paths)
+        verb = 'has' if len(self.paths) == 1 else 'have'
+        rest = f'; not read: {", ".join(not_read)}' if not_read else ''
+        super().__init__(
+            f'{" and ".join(paths)} {verb} no record of request '
+            f'{request!r}{rest}.'
+        )
+
+
 class MetricsError(IsolateAggregatesError):
     """Metrics cannot be computed, served or written."""
 

@@ -78,10 +78,18 @@ def check_text(path: str | os.PathLike[str]) -> None:
 
 def _head_of_text(stream: BinaryIO) -> bytes:
     head = stream.read(_HEAD)
+    check_head(stream, head)
+    return head
+
+
+def check_head(stream: BinaryIO, head: bytes) -> None:
+    """Check that a device begins as text; otherwise it may have no end.
+
+    :raises OSError: if it does not.
+    """
     is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     if not is_file and b'\0' in head:
         raise OSError(errno.EINVAL, 'Not a text file')
-    return head
 
 
 @contextlib.contextmanager

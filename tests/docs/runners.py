@@ -69,6 +69,10 @@ BY_OTHERS = {
     r'isolate-aggregates .* \\\n +relocation create ': (
         'tests/nova_functional/test_room_live.py'
     ),
+    r'isolate-aggregates decision list --shadow \\\n +/var/log/': (
+        'tests/nova_functional/test_decision_commands.py'
+    ),
+    r'journalctl (.|\n)*LOGGER_NAME': 'tests/docs/test_routed_records.py',
     r'OS_CLOUD=mycloud python import_from_blazar\.py ': (
         'isolate-aggregates-reservations/tests/blazar/test_import.py'
     ),

@@ -18,6 +18,7 @@ BUDGET = {
     'candidate_list': 14_400,
     'capacity_list': 14_300,
     'check': 16_000,
+    'decision_list': 2_300,
     'effect_show': 26_400,
     'explain': 22_600,
     'exporter': 25_500,

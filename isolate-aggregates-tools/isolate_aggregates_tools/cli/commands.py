@@ -24,6 +24,7 @@ _WORDS = {
     'audit': ('doctor', 'lint', 'validate', 'verify'),
     'candidate list': ('candidates', 'hosts', 'query', 'where'),
     'check': ('allowed', 'can', 'may'),
+    'decision list': ('decisions', 'records', 'shadow'),
     'effect show': ('diff', 'impact', 'preview', 'snapshot diff', 'what-if'),
     'explain': ('reason', 'why'),
     'exporter': ('metrics',),

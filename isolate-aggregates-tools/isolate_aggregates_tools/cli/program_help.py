@@ -20,7 +20,10 @@ _TASKS = (
     ('Start with', ('lock create', 'key add', 'explain', 'audit', 'sync')),
     (
         'See which servers may use which hosts',
-        ('candidate', 'check', 'capacity', 'matrix', 'report'),
+        (
+            *('candidate', 'check', 'capacity', 'decision', 'matrix'),
+            'report',
+        ),
     ),
     ('Isolate hosts', ('lock', 'key', 'provider', 'effect', 'filter')),
     (

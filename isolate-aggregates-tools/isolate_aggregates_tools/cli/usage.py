@@ -263,6 +263,10 @@ class Command(command.Command):
     # The last paragraph of the help.
     epilog = ''
 
+    # Whether OpenStackClient runs it, which takes the beginning of one of its
+    # own options for that option, also after a command.
+    is_in_client = False
+
     # Reports arguments that do not go together.
     _usage: argparse.ArgumentParser
 

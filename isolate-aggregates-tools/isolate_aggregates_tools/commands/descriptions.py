@@ -13,6 +13,9 @@ DESCRIPTIONS = {
         'host.'
     ),
     'check': 'Say whether a server may use a host, and why not.',
+    'decision_list': (
+        'Sum up why requests got no host, from the log of nova-scheduler.'
+    ),
     'effect_show': (
         'Show what changes would do to servers, flavors, projects and '
         'findings.'

@@ -55,7 +55,20 @@ class ExplainRequest(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        request_arguments.add_arguments(parser, server=True)
+        request_arguments.add_arguments(parser, server=True, past=True)
+        parser.add_argument(
+            '--scheduler-log',
+            dest='log',
+            action='append',
+            metavar='<file>',
+            help='Log file of nova-scheduler with the record of --request, '
+            'which may be compressed with gzip; - for the standard input; may '
+            'be repeated',
+        )
+        if not self.is_in_client:
+            parser.add_argument(
+                '--log', action='append', help=argparse.SUPPRESS
+            )
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
             '--excluded',
@@ -74,10 +87,30 @@ class ExplainRequest(output.ReportLister):
         )
         return parser
 
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.request or parsed_args.log:
+            # Loaded only for past requests.
+            from isolate_aggregates_tools.commands import past_request
+
+            past_request.check(self._usage, parsed_args)
+        status = super().run(parsed_args)
+        if self.reported.error:
+            raise self.reported.error
+        return status
+
     def report(self, args: argparse.Namespace) -> output.Report:
+        if args.request:
+            from isolate_aggregates_tools.commands import past_request
+
+            return past_request.report(self.app, args, self._report)
         with request_arguments.opened(self.app, args) as question:
-            answer = self._answer(question, args)
-            host = question.request.requested_host
+            return self._report(question, args)
+
+    def _report(
+        self, question: request_arguments.Question, args: argparse.Namespace
+    ) -> output.Report:
+        answer = self._answer(question, args)
+        host = question.request.requested_host
         # Of all others there is nothing to say but that they are not it.
         asked = host.providers if host and answer.is_in_groups else ()
         shown = [

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JSON document of ``explain``."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from isolate_aggregates_tools import documents
 from isolate_aggregates_tools.advice.openings import Opening
@@ -92,4 +93,32 @@ class Explanation:
     hosts: tuple[ExplainedHost, ...]
 
 
-EXPLAIN = documents.schema(Explanation, 'Why a server may use hosts, or not')
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What was decided on a past request, and what is different now."""
+
+    records: Annotated[
+        tuple[Mapping[str, Any], ...],
+        'The records of the request, as nova-scheduler has logged them; the '
+        'last one is compared.',
+    ]
+    differences: Annotated[Names, 'What is different now, as sentences.']
+    not_asked: Annotated[
+        str | None, 'Why the request cannot be asked again now.'
+    ]
+    not_restored: Annotated[
+        Names, 'What of the request the record does not tell.'
+    ]
+    now: Annotated[
+        Explanation | None,
+        'The answer of today, as without --request; null if not asked.',
+    ]
+    not_read: Annotated[
+        Names,
+        'What seems to be records and could not be read, as sentences.',
+    ]
+
+
+EXPLAIN = documents.schema(
+    Explanation | Past, 'Why a server may use hosts, or not'
+)

@@ -2,7 +2,7 @@
 """Builds the request for a server from the arguments of a command."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
 import logging
@@ -44,11 +44,12 @@ _GIVE_THEM = (
 
 
 def add_arguments(
-    parser: argparse.ArgumentParser, server: bool = False
+    parser: argparse.ArgumentParser, server: bool = False, past: bool = False
 ) -> None:
     """Add the arguments that describe a request for a server.
 
     :param server: Whether an existing server can be given instead of a flavor.
+    :param past: Whether a past request can be given as well.
     """
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
@@ -61,6 +62,13 @@ def add_arguments(
             help='Id or name of a server of the live cloud; its flavor, '
             'image, zone, ports, project and hints are used unless others are '
             'specified',
+        )
+    if past:
+        what.add_argument(
+            '--request',
+            metavar='<request>',
+            help='Id of a past request that --scheduler-log has; all that it '
+            'asked for is used',
         )
     parser.add_argument(
         '--image', metavar='<image>', help='Name or id of the image'
@@ -198,9 +206,17 @@ def _without_repetitions() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def opened(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
-    """Open the cloud and decide on the request that the arguments describe."""
+def opened(
+    app: base.Program,
+    args: argparse.Namespace,
+    complete: Callable[[Cloud], None] = lambda cloud: None,
+) -> Iterator[Question]:
+    """Open the cloud and decide on the request that the arguments describe.
+
+    :param complete: Sets arguments that depend on the cloud.
+    """
     with clouds.opened(app, args) as cloud, _without_repetitions():
+        complete(cloud)
         pipeline = chain.as_in_nova(app.conf)
         builder = request_builder.RequestBuilder(args, cloud, app.conf)
         request = builder.request()

@@ -11,6 +11,7 @@ from isolate_aggregates_tools.commands.check_documents import CHECK
 from isolate_aggregates_tools.commands.explain_documents import EXPLAIN
 from isolate_aggregates_tools.commands.lock_documents import LIST
 from isolate_aggregates_tools.commands.sync_documents import SYNC
+from isolate_aggregates_tools.decisions.documents import DECISIONS
 from isolate_aggregates_tools.documents import schema
 from isolate_aggregates_tools.effect.documents import EFFECT, Effect
 from isolate_aggregates_tools.expectations.documents import TEST
@@ -49,6 +50,7 @@ SCHEMAS = {
     'candidate list': request_documents.CANDIDATES,
     'capacity list': request_documents.CAPACITY,
     'check': CHECK,
+    'decision list': DECISIONS,
     'effect show': EFFECT,
     'explain': EXPLAIN,
     'filter list': FILTERS,

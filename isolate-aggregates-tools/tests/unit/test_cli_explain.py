@@ -362,7 +362,10 @@ def test_the_table_has_only_the_host_that_is_requested(run):
 @cases(
     ('arguments', 'said'),
     {
-        'no flavor': ((), '--flavor or --server is required'),
+        'no flavor': (
+            (),
+            '--flavor or --server or --request is required',
+        ),
         'a flavor and a server': (
             ('--flavor', 'a', '--server', 'b'),
             '--server cannot be used with --flavor',

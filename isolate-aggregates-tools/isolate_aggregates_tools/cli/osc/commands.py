@@ -102,6 +102,7 @@ class ClientCommand(command.Command):
     # The client reads it before it parses the arguments, which decide whether
     # the command needs credentials.
     auth_required = False
+    is_in_client = True
 
     # As the client does for commands of others.
     epilog = 'This command is provided by the isolate-aggregates plugin.'
