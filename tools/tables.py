@@ -255,6 +255,13 @@ LEDGER: Columns = {
     'Seconds': amount('seconds'),
     'MiB': number('mebibytes'),
 }
+DECISION_LOGS: Columns = {
+    'Lines': number('lines'),
+    'Log': text('kind'),
+    'Records': number('records'),
+    'Seconds': amount('seconds'),
+    'MiB': number('mebibytes'),
+}
 RECORDS: Columns = {
     'Database': database,
     'Servers': number('servers'),
@@ -345,6 +352,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'effect', EFFECT, results('effect')
     yield 'relocate', RELOCATE, results('relocate')
     yield 'ledger', LEDGER, results('ledger')
+    yield 'decision-logs', DECISION_LOGS, results('decision_logs')
     yield 'expectations', EXPECTATIONS, results('expectations')
     yield 'index', INDEX, results('index')
     yield 'leases', LEASES, results('leases')

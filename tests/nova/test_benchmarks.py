@@ -66,6 +66,18 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'tools' / 'benchmarks'
             id='ledger',
         ),
         pytest.param(
+            'decision_logs',
+            ['200'],
+            ('lines', 'kind', 'records'),
+            [
+                ('200', 'plain', '200'),
+                ('200', 'json', '200'),
+                ('200', 'mixed', '20'),
+                ('200', 'shadow', '200'),
+            ],
+            id='decision_logs',
+        ),
+        pytest.param(
             'expectations',
             ['80'],
             ('hosts', 'expectations'),
