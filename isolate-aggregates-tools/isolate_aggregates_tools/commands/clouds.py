@@ -26,6 +26,9 @@ from isolate_aggregates_tools.cloud.snapshot import Snapshot
 if TYPE_CHECKING:
     from isolate_aggregates.rest.connection import Connection
     from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
+    from isolate_aggregates_tools.cloud.live.provider_memory import (
+        ProviderMemory,
+    )
 
 LOG = logging.getLogger(__name__)
 
@@ -64,19 +67,31 @@ def check_live(
 
 
 def live_cloud(
-    app: Program, connect: 'Callable[[], Connection] | None' = None
+    app: Program,
+    connect: 'Callable[[], Connection] | None' = None,
+    memory: 'ProviderMemory | None' = None,
 ) -> 'LiveCloud':
-    """Return the live cloud."""
+    """Return the live cloud.
+
+    :param memory: What earlier rounds of a service have read; it learns.
+    """
     # Imported late: novaclient and keystoneauth take longer to import than the
     # rest of a command.
     from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 
-    return LiveCloud(app.conf, connect or app.connect)
+    return LiveCloud(app.conf, connect or app.connect, memory)
 
 
 @contextlib.contextmanager
-def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
-    """Open the live cloud or the cloud file that the arguments name."""
+def opened(
+    app: Program,
+    args: argparse.Namespace,
+    memory: 'ProviderMemory | None' = None,
+) -> Iterator[Cloud]:
+    """Open the live cloud or the cloud file that the arguments name.
+
+    :param memory: As for :func:`live_cloud`.
+    """
     cloud: Cloud
     if args.snapshot:
         snapshot = cloud_file.load(args.snapshot)
@@ -92,7 +107,7 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
                     'use a cloud file with --snapshot'
                 ) from exc
 
-        cloud = live_cloud(app, connect)
+        cloud = live_cloud(app, connect, memory)
     with contextlib.closing(cloud):
         yield cloud
 

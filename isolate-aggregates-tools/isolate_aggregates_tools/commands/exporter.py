@@ -180,6 +180,9 @@ class ExportMetrics(usage.Command):
         record: recording.Record,
     ) -> 'Callable[[], Iterable[Metric]]':
         """Return a function that reads the cloud and returns its metrics."""
+        from isolate_aggregates_tools.cloud.live.provider_memory import (
+            ProviderMemory,
+        )
         from isolate_aggregates_tools.metrics import cloud as metrics
         from isolate_aggregates_tools.metrics import (
             reservations as reservation_metrics,
@@ -201,11 +204,12 @@ class ExportMetrics(usage.Command):
             return track(live.nova.servers(), 'servers', None)
 
         slots = SlotCounter(self.app.conf, servers)
+        memory = ProviderMemory()
 
         def read() -> 'Iterable[Metric]':
             if not args.snapshot:
                 record(clouds.live_cloud(self.app))
-            with clouds.opened(self.app, args) as cloud:
+            with clouds.opened(self.app, args, memory) as cloud:
                 audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track
                 )

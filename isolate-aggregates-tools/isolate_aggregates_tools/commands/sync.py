@@ -216,11 +216,16 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
         return result
 
     def _watch(self, args: argparse.Namespace) -> None:
+        from isolate_aggregates_tools.cloud.live.provider_memory import (
+            ProviderMemory,
+        )
+
         # Fail now if there are no credentials.
         self.app.connect()
+        memory = ProviderMemory()
 
         def once(is_stopped: Callable[[], bool]) -> None:
-            cloud = clouds.live_cloud(self.app)
+            cloud = clouds.live_cloud(self.app, memory=memory)
             try:
                 plan = self._plan_for(cloud, args)
                 result = self._carry_out(plan, cloud, is_stopped)

@@ -21,6 +21,7 @@ from isolate_aggregates_tools.cloud.live import snapshots
 from isolate_aggregates_tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates_tools.cloud.live.glance import GlanceClient
 from isolate_aggregates_tools.cloud.live.neutron import NeutronClient
+from isolate_aggregates_tools.cloud.live.provider_memory import ProviderMemory
 from isolate_aggregates_tools.cloud.snapshot import Snapshot, compute_host
 from isolate_aggregates_tools.compute.client import NovaClient
 from isolate_aggregates_tools.compute.servers import (
@@ -50,13 +51,21 @@ class LiveCloud:
 
     :param connect: Returns the connection to the cloud; called once, on first
         use.
+    :param memory: What is known of its resource providers from earlier rounds
+        of a service; it learns.
     """
 
     def __init__(
-        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+        self,
+        conf: cfg.ConfigOpts,
+        connect: Callable[[], Connection],
+        memory: ProviderMemory | None = None,
     ) -> None:
         self._conf = conf
         self._connect = connect
+        self._memory = memory
+        # The aggregates that were read last.
+        self._aggregates: tuple[str, ...] = ()
 
     @lazy_property
     def connection(self) -> Connection:
@@ -132,7 +141,19 @@ class LiveCloud:
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
         return dataclasses.replace(
-            snapshots.take_places(self.index, self.nova, self.placement),
+            snapshots.take_places(
+                self.index, self.nova, self.placement, memory=self._memory
+            ),
+            services=self.services,
+        )
+
+    @lazy_property
+    def capacities(self) -> Snapshot:
+        """The aggregates, and what a few calls tell of the providers."""
+        return Snapshot(
+            origin='live cloud',
+            aggregates=tuple(self.index),
+            providers=snapshots.take_capacities(self.nova, self.placement),
             services=self.services,
         )
 
@@ -151,11 +172,15 @@ class LiveCloud:
 
         The option ``[isolate_aggregates] aggregate_source`` is ignored.
         """
-        return self.nova.aggregates()
+        found = self.nova.aggregates()
+        self._aggregates = tuple(aggregate.uuid for aggregate in found)
+        return found
 
     def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
         """Return the root resource providers, without their inventories."""
-        return snapshots.take_roots(self.nova, self.placement, track)
+        return snapshots.take_roots(
+            self.nova, self.placement, track, self._memory, self._aggregates
+        )
 
     def traits(self) -> frozenset[str]:
         """Return all traits in Placement."""
@@ -178,6 +203,7 @@ class LiveCloud:
             self.glance,
             self.placement,
             track=track,
+            memory=self._memory,
         )
         named = tools_domains.of_all(snapshot.aggregates)
         return Survey(

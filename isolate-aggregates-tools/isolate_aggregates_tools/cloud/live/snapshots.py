@@ -13,6 +13,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates_tools.cloud.cloud import Track, untracked
 from isolate_aggregates_tools.cloud.live.glance import GlanceClient
+from isolate_aggregates_tools.cloud.live.provider_memory import (
+    Known,
+    ProviderMemory,
+)
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.client import NovaClient
 from isolate_aggregates_tools.placement import edits, inventories
@@ -26,6 +30,11 @@ from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
 PARALLEL = edits.PARALLEL
 
+# Each query sums up all trees in which one unit of a class is free.
+_COMMON = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
+# If the summaries lack at most so many providers, these are read one by one.
+_FEW = 8
+
 
 def take(
     aggregates: Iterable[Aggregate],
@@ -34,13 +43,15 @@ def take(
     placement: PlacementClient,
     settings: Mapping[tuple[str, str], object] | None = None,
     track: Track = untracked,
+    memory: ProviderMemory | None = None,
 ) -> Snapshot:
     """Return a snapshot of a live cloud.
 
+    :param memory: What is known of its resource providers; it learns.
     :raises IsolateAggregatesError: if anything cannot be read, because a
         snapshot must be complete.
     """
-    snapshot = take_places(aggregates, nova, placement, track)
+    snapshot = take_places(aggregates, nova, placement, track, memory)
     return dataclasses.replace(
         snapshot,
         flavors=tuple(nova.flavors()),
@@ -55,14 +66,22 @@ def take_places(
     nova: NovaClient,
     placement: PlacementClient,
     track: Track = untracked,
+    memory: ProviderMemory | None = None,
 ) -> Snapshot:
     """Return a snapshot without flavors, images, settings and services."""
-    providers = take_providers(nova, placement, track)
+    aggregates = tuple(aggregates)
+    providers = take_providers(
+        nova,
+        placement,
+        track,
+        memory,
+        [aggregate.uuid for aggregate in aggregates],
+    )
     traits = edits.known_traits(placement)
     classes = frozenset(inventories.classes(placement))
     return Snapshot(
         origin='live cloud',
-        aggregates=tuple(aggregates),
+        aggregates=aggregates,
         providers=providers,
         traits=traits.difference(
             os_traits.get_traits(),
@@ -75,21 +94,37 @@ def take_places(
 
 
 def take_providers(
-    nova: NovaClient, placement: PlacementClient, track: Track = untracked
+    nova: NovaClient,
+    placement: PlacementClient,
+    track: Track = untracked,
+    memory: ProviderMemory | None = None,
+    aggregates: Iterable[str] = (),
 ) -> tuple[Provider, ...]:
     """Return all resource providers of a live cloud, parents first.
 
-    A single query for allocation candidates returns traits and usages of most
-    providers; the rest is read one by one. Providers that have changed
-    meanwhile are read again.
+    A few queries for allocation candidates return traits and usages of most
+    providers; the rest is read one by one, unless it is known and has not
+    changed. Providers that have changed meanwhile are read again.
+
+    :param memory: What is known of the providers; it learns.
+    :param aggregates: The uuids of the aggregates in Nova.
     """
+    if memory is None:
+        memory = ProviderMemory()
     hosts = _hosts(nova)
     entries = _listed(placement)
-    summaries = _summaries(placement)
+    memory.begin(entries)
+    summaries = _summaries(placement, entries)
+    memory.compare(summaries)
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
+        _compare_members(memory, placement, aggregates, pool)
         providers = pool.map(
             lambda entry: read_provider(
-                entry, hosts, placement, summaries.get(entry['uuid'])
+                entry,
+                hosts,
+                placement,
+                summaries.get(entry['uuid']),
+                memory.of(entry),
             ),
             entries,
         )
@@ -105,32 +140,105 @@ def take_providers(
             if entry['generation'] != generations.get(entry['uuid'])
         ]
         for provider in pool.map(
-            lambda entry: read_provider(entry, hosts, placement), updates
+            lambda entry: read_provider(
+                entry, hosts, placement, known=memory.of(entry)
+            ),
+            updates,
         ):
             by_uuid[provider.uuid] = provider
     return tuple(by_uuid[entry['uuid']] for entry in again)
 
 
+def take_capacities(
+    nova: NovaClient, placement: PlacementClient
+) -> tuple[Provider, ...]:
+    """Return all resource providers with capacity, usage and traits alone.
+
+    Inventories have nothing but the capacity, and there are no aggregates. So
+    a few queries are enough for all trees in which anything is free.
+    """
+    hosts = _hosts(nova)
+    entries = _listed(placement)
+    summaries = _summaries(placement, entries)
+
+    def read(entry: Mapping[str, Any]) -> Provider:
+        summary = summaries.get(entry['uuid'])
+        if summary is None:
+            return read_provider(entry, hosts, placement)
+        return Provider(
+            uuid=entry['uuid'],
+            name=entry['name'],
+            parent=entry['parent_provider_uuid'],
+            host=_host_of(entry, summary.traits, hosts),
+            inventories={
+                rc: Inventory(amount)
+                for rc, amount in summary.capacity.items()
+            },
+            usages={
+                rc: amount for rc, amount in summary.used.items() if amount
+            },
+            traits=summary.traits,
+        )
+
+    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+        return tuple(pool.map(read, entries))
+
+
+def _compare_members(
+    memory: ProviderMemory,
+    placement: PlacementClient,
+    aggregates: Iterable[str],
+    pool: futures.Executor,
+) -> None:
+    """Forget memberships that have changed although no generation tells."""
+    uuids = sorted(memory.known_aggregates().union(aggregates))
+    members = None
+    # Otherwise it costs less to read them again.
+    if memory.number_of_members() > len(uuids):
+        lists = pool.map(
+            lambda uuid: placement.resource_providers(member_of=[uuid]), uuids
+        )
+        members = {
+            uuid: [provider['uuid'] for provider in providers]
+            for uuid, providers in zip(uuids, lists, strict=True)
+        }
+    memory.compare_members(members)
+
+
 def take_roots(
-    nova: NovaClient, placement: PlacementClient, track: Track = untracked
+    nova: NovaClient,
+    placement: PlacementClient,
+    track: Track = untracked,
+    memory: ProviderMemory | None = None,
+    aggregates: Iterable[str] = (),
 ) -> tuple[Provider, ...]:
     """Return the root providers with their traits and aggregates, by name.
 
-    This is cheap enough to be called often. A single query returns the traits
-    of most providers, so only the aggregates are read one by one.
+    This is cheap enough to be called often. A few queries return the traits
+    of most providers, so only the aggregates are read one by one, unless they
+    are known and have not changed.
+
+    :param memory: As for :func:`take_providers`.
+    :param aggregates: As for :func:`take_providers`.
     """
+    if memory is None:
+        memory = ProviderMemory()
     hosts = _hosts(nova)
+    entries = placement.resource_providers()
     # Compute nodes are always root providers.
-    roots = [
-        entry
-        for entry in placement.resource_providers()
-        if not entry['parent_provider_uuid']
-    ]
-    summaries = _summaries(placement)
+    roots = [e for e in entries if not e['parent_provider_uuid']]
+    memory.begin(roots)
+    summaries = _summaries(placement, roots)
+    memory.compare(summaries)
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
+        _compare_members(memory, placement, aggregates, pool)
         providers = pool.map(
             lambda entry: _root(
-                entry, hosts, placement, summaries.get(entry['uuid'])
+                entry,
+                hosts,
+                placement,
+                summaries.get(entry['uuid']),
+                memory.of(entry),
             ),
             roots,
         )
@@ -164,11 +272,23 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
     return providers
 
 
-def _summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
-    """Return the summaries of all trees with a free CPU, with one query."""
-    request = ResourceRequest()
-    request.group().resources[orc.VCPU] = 1
-    return placement.allocation_candidates(request).summaries
+def _summaries(
+    placement: PlacementClient, entries: Iterable[Mapping[str, Any]]
+) -> Mapping[str, ProviderSummary]:
+    """Return the summaries of all trees with something free, if possible.
+
+    :param entries: All resource providers, as Placement lists them.
+    """
+    missing = {entry['uuid'] for entry in entries}
+    summaries: dict[str, ProviderSummary] = {}
+    for resource_class in _COMMON:
+        if summaries and len(missing) <= _FEW:
+            break
+        request = ResourceRequest()
+        request.group().resources[resource_class] = 1
+        summaries |= placement.allocation_candidates(request).summaries
+        missing -= summaries.keys()
+    return summaries
 
 
 def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -194,29 +314,57 @@ def read_provider(
     hosts: Mapping[str, str] | None,
     placement: PlacementClient,
     summary: ProviderSummary | None = None,
+    known: Known | None = None,
 ) -> Provider:
     """Read the parts of a listed resource provider.
 
     :param entry: The provider, as Placement lists it.
     :param hosts: The compute services by node uuid; None if they are not
         known.
+    :param known: What is known of it; it learns.
     """
     uuid = entry['uuid']
     path = f'/resource_providers/{uuid}'
-    if summary:
-        traits, usages = summary.traits, summary.used
-    else:
-        traits = placement_providers.traits(placement, uuid)
-        usages = placement.read(f'{path}/usages', _usages)
+    if known is None:
+        known = Known(entry['generation'])
+    usages = (
+        summary.used if summary else placement.read(f'{path}/usages', _usages)
+    )
+    traits = _traits(known, placement, uuid, summary)
     return Provider(
         uuid=uuid,
         name=entry['name'],
         parent=entry['parent_provider_uuid'],
         host=_host_of(entry, traits, hosts),
-        inventories=placement.read(f'{path}/inventories', _inventories),
+        inventories=known.get(
+            'inventories',
+            lambda: placement.read(f'{path}/inventories', _inventories),
+        ),
         usages={rc: amount for rc, amount in usages.items() if amount},
         traits=traits,
-        aggregates=placement.aggregates(uuid),
+        aggregates=_aggregates(known, placement, uuid),
+    )
+
+
+def _traits(
+    known: Known,
+    placement: PlacementClient,
+    uuid: str,
+    summary: ProviderSummary | None,
+) -> frozenset[str]:
+    if summary and known.traits is None:
+        known.traits = summary.traits
+    return known.get(
+        'traits', lambda: placement_providers.read(placement, uuid, 'traits')
+    )
+
+
+def _aggregates(
+    known: Known, placement: PlacementClient, uuid: str
+) -> frozenset[str]:
+    return known.get(
+        'aggregates',
+        lambda: placement_providers.read(placement, uuid, 'aggregates'),
     )
 
 
@@ -224,14 +372,14 @@ def _usages(document: Any) -> Mapping[str, int]:
     return dict(document['usages'])
 
 
-def _inventories(document: Any) -> Mapping[str, Inventory]:
+def _inventories(document: Any) -> tuple[Mapping[str, Inventory], int]:
     fields = Inventory.__dataclass_fields__
     return {
         resource_class: Inventory(
             **{k: v for k, v in amounts.items() if k in fields}
         )
         for resource_class, amounts in document['inventories'].items()
-    }
+    }, document[placement_providers.GENERATION]
 
 
 def _root(
@@ -239,16 +387,13 @@ def _root(
     hosts: Mapping[str, str] | None,
     placement: PlacementClient,
     summary: ProviderSummary | None,
+    known: Known,
 ) -> Provider | None:
     """Read a root provider; None if it was deleted meanwhile."""
     uuid = entry['uuid']
     try:
-        traits = (
-            summary.traits
-            if summary
-            else placement_providers.traits(placement, uuid)
-        )
-        aggregates = placement.aggregates(uuid)
+        traits = _traits(known, placement, uuid, summary)
+        aggregates = _aggregates(known, placement, uuid)
     except exception.ServiceNotFound:
         return None
     return Provider(

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remembers resource providers, so that only what has changed is read again.
+
+Placement raises the generation of a provider with each write of its traits and
+inventories, and of its aggregates from microversion 1.19 on. So what was read
+at a generation holds until the provider is listed with another one. Names and
+parents are in the list itself. Usage is never remembered, because not every
+write of allocations raises the generation. What no generation tells is found
+otherwise:
+
+* Aggregates that a client wrote with 1.1 to 1.18: the members of all known
+  aggregates are listed in each round.
+* A provider that was deleted and created again, or a database that was
+  restored, with the same generation: traits and capacity are compared with the
+  summaries that each round reads, and each round reads a part of the providers
+  anew, all of them in :data:`ROUNDS`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+import dataclasses
+from typing import Any, TypeVar, cast
+import zlib
+
+from isolate_aggregates_tools.placement.client import ProviderSummary
+from isolate_aggregates_tools.placement.provider import Inventory
+
+_T = TypeVar('_T')
+_H = TypeVar('_H', bound=Hashable)
+
+#: In so many rounds each provider is read anew at least once. With the default
+#: interval of the exporter that is a day.
+ROUNDS = 288
+
+
+@dataclasses.dataclass(slots=True)
+class Known:
+    """What was read of a resource provider at a generation.
+
+    :param traits: None, like the other parts, if it is not known.
+    """
+
+    generation: int
+    traits: frozenset[str] | None = None
+    aggregates: frozenset[str] | None = None
+    inventories: Mapping[str, Inventory] | None = None
+
+    def get(self, part: str, read: Callable[[], tuple[_T, int]]) -> _T:
+        """Return a part, and keep what was read at the known generation.
+
+        :param read: Returns the part with the generation of the response.
+            Placement reads the generation first, so the part is never older.
+        """
+        value = getattr(self, part)
+        if value is None:
+            value, generation = read()
+            if generation == self.generation:
+                setattr(self, part, value)
+        return cast('_T', value)
+
+
+class ProviderMemory:
+    """What earlier rounds have read of the resource providers of a cloud."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._round = 0
+
+    def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Begin a round with the current list of all resource providers.
+
+        Providers that are gone are forgotten, and those that are to be read
+        anew. Equal values are kept once: most hosts have the same traits.
+        """
+        self._round = (self._round + 1) % ROUNDS
+        values: dict[Hashable, Any] = {}
+        kept = {}
+        for entry in entries:
+            uuid = entry['uuid']
+            known = self._known.get(uuid)
+            if known is None or known.generation != entry['generation']:
+                continue
+            if zlib.crc32(uuid.encode()) % ROUNDS == self._round:
+                continue
+            known.traits = _once(values, known.traits)
+            known.aggregates = _once(values, known.aggregates)
+            if known.inventories is not None:
+                items = tuple(sorted(known.inventories.items()))
+                known.inventories = values.setdefault(items, known.inventories)
+            kept[uuid] = known
+        self._known = kept
+
+    def of(self, entry: Mapping[str, Any]) -> Known:
+        """Return what is known of a listed resource provider."""
+        known = self._known.get(entry['uuid'])
+        if known is None or known.generation != entry['generation']:
+            known = self._known[entry['uuid']] = Known(entry['generation'])
+        return known
+
+    def compare(self, summaries: Mapping[str, ProviderSummary]) -> None:
+        """Forget the providers whose traits or capacity are different now."""
+        for uuid, known in [*self._known.items()]:
+            if (summary := summaries.get(uuid)) is None:
+                continue
+            if known.traits not in (None, summary.traits) or (
+                known.inventories is not None
+                and summary.capacity
+                != {
+                    name: inventory.capacity
+                    for name, inventory in known.inventories.items()
+                }
+            ):
+                del self._known[uuid]
+
+    def known_aggregates(self) -> set[str]:
+        """Return the uuids of the aggregates of all known providers."""
+        return set[str]().union(
+            *(known.aggregates or () for known in self._known.values())
+        )
+
+    def number_of_members(self) -> int:
+        """Return of how many providers the aggregates are known."""
+        return sum(
+            known.aggregates is not None for known in self._known.values()
+        )
+
+    def compare_members(
+        self, members: Mapping[str, Iterable[str]] | None
+    ) -> None:
+        """Forget the aggregates of providers whose memberships are different.
+
+        :param members: The providers in each known aggregate; None if they
+            were not listed, to forget all aggregates.
+        """
+        held: dict[str, set[str]] = {}
+        for aggregate, uuids in (members or {}).items():
+            for uuid in uuids:
+                held.setdefault(uuid, set()).add(aggregate)
+        for uuid, known in self._known.items():
+            now = frozenset(held.get(uuid, ()))
+            if members is None or known.aggregates != now:
+                known.aggregates = None
+
+
+def _once(values: dict[Hashable, Any], value: _H | None) -> _H | None:
+    """Return the first of equal values."""
+    return cast('_H | None', values.setdefault(value, value))
