@@ -92,6 +92,14 @@ class Cloud(Protocol):
         """A snapshot of the aggregates and resource providers."""
 
     @property
+    def capacities(self) -> Snapshot:
+        """The same, as far as capacity, usage and traits tell.
+
+        The inventories may have no other amounts than the capacity, and
+        providers no aggregates.
+        """
+
+    @property
     def flavors(self) -> tuple[Flavor, ...]:
         """All flavors, including private ones."""
 

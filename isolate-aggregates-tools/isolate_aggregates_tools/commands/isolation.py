@@ -38,7 +38,7 @@ class ListLocks(output.ReportLister):
     def report(self, args: argparse.Namespace) -> output.Report:
         with clouds.opened(self.app, args) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
-            entries = overview(cloud.snapshot, locks) if locks else ()
+            entries = overview(cloud.capacities, locks) if locks else ()
             clouds.warn_if_unguarded(cloud, self.app.conf)
         people = args.formatter == 'table'
         amounts = _amounts if people else _numbers

@@ -25,7 +25,7 @@ class SnapshotCloud:
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+        self.snapshot = self.capacities = snapshot
         self._exit = contextlib.ExitStack()
         self.index = snapshot.index
         self.services = snapshot.services
