@@ -10,8 +10,6 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
-from isolate_aggregates_tools.ledger.reading import look
-from isolate_aggregates_tools.ledger.writer import LedgerWriter
 
 LOG = logging.getLogger(__name__)
 
@@ -46,6 +44,10 @@ def recording(
     if path is None:
         yield lambda cloud: None
         return
+    # Few programs that watch a cloud record it.
+    from isolate_aggregates_tools.ledger.reading import look
+    from isolate_aggregates_tools.ledger.writer import LedgerWriter
+
     writer = LedgerWriter(path, interval)
 
     def record(cloud: LiveCloud) -> None:

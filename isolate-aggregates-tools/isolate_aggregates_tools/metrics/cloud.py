@@ -7,6 +7,7 @@ resource classes are not known, so their amounts are exported unchanged.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import os_resource_classes
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -18,7 +19,9 @@ from isolate_aggregates_tools.audit import AuditedCloud, Finding, audit
 from isolate_aggregates_tools.compute.servers import Servers
 from isolate_aggregates_tools.locks.overview import LockOverview, overview
 from isolate_aggregates_tools.metrics.slots import SlotCounter
-from isolate_aggregates_tools.room.survival import Survival
+
+if TYPE_CHECKING:
+    from isolate_aggregates_tools.room.survival import Survival
 
 _PREFIX = 'isolate_aggregates'
 
@@ -177,7 +180,7 @@ def _of_servers(
     yield family
 
 
-def survival_families(survival: Survival | None) -> Iterator[Metric]:
+def survival_families(survival: 'Survival | None') -> Iterator[Metric]:
     """Yield how many servers have nowhere to go if a host fails.
 
     :param survival: What becomes of them; None if they were not read.
