@@ -17,6 +17,7 @@ from oslo_log import formatters
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.record import LOGGER, SCHEMA
+from isolate_aggregates_tools.decisions import logs
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples' / 'decisions'
 OWNER, STRANGER = 'a' * 32, 'b' * 32
@@ -130,12 +131,27 @@ class Night(CommandTest):
         return done
 
     def save(self, name, *snapshots):
-        """Write the examples, if that is asked for."""
+        """Write the examples if that is asked for, and check that they fit."""
         if 'WRITE_EXAMPLES' in os.environ:
             EXAMPLES.mkdir(exist_ok=True)
             (EXAMPLES / name).write_text(self.log_file.read_text())
             for path in snapshots:
                 (EXAMPLES / path.name).write_text(path.read_text())
+        assert shapes(self.log_file)
+        assert shapes(EXAMPLES / name) == shapes(self.log_file)
+
+
+def shapes(path):
+    """Return what is alike in records of the same requests."""
+    return sorted(
+        (
+            record['result'],
+            record.get('cause', ''),
+            record['flavor']['name'],
+            sorted(record),
+        )
+        for record in logs.records([str(path)], logs.NotRead())
+    )
 
 
 class TheNextMorning(Night):
