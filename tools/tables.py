@@ -125,6 +125,29 @@ SCHEDULER: Columns = {
     'Remembered': amount('remembered'),
     'Fresh, without rollups': amount('no_rollup'),
 }
+
+
+def work(name: str, calls: str) -> Callable[[Row], str]:
+    """Return the formatter of the duration and the calls of a command."""
+    took, counted = amount(name), number(calls)
+    return lambda row: f'{took(row)} s, {counted(row)}'
+
+
+HOST_CHECK: Columns = {
+    'Hosts': number('hosts'),
+    'Aggregates': number('aggregates'),
+    'Calls for the check': number('calls'),
+    'No isolation': amount('no_isolation'),
+    'With isolation': amount('ours'),
+}
+CALLS: Columns = {
+    'Hosts': number('hosts'),
+    'Resource providers': number('providers'),
+    'First reading': work('first_seconds', 'first'),
+    'Nothing changed': work('unchanged_seconds', 'unchanged'),
+    '1 % boots': work('boots_seconds', 'boots'),
+    'openstack-exporter': lambda row: f'{1 + 3 * int(row["providers"]):,}',
+}
 # What is asked, by its name in the results.
 _QUESTIONS = {
     'empty': 'Empty a host',
@@ -201,12 +224,6 @@ METRICS: Columns = {
     'Metrics': text('what'),
     'Microseconds': amount('cost'),
 }
-
-
-def work(name: str, calls: str) -> Callable[[Row], str]:
-    """Return the formatter of the duration and the calls of a command."""
-    took, counted = amount(name), number(calls)
-    return lambda row: f'{took(row)} s, {counted(row)}'
 
 
 RESERVATIONS: Columns = {
@@ -349,6 +366,8 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'filters', FILTERS, results('filters')
     yield 'length', LENGTH, results('length')
     yield 'scheduler', SCHEDULER, results('scheduler')
+    yield 'host-check', HOST_CHECK, results('host_check')
+    yield 'calls', CALLS, results('calls')
     yield 'effect', EFFECT, results('effect')
     yield 'relocate', RELOCATE, results('relocate')
     yield 'ledger', LEDGER, results('ledger')
