@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 
 from base import IMAGE
 from day_two import CommandTest
@@ -33,7 +34,7 @@ KEYS = ('key', 'trait:CUSTOM_A b-c_d.e', '', 'key/slash', 'klé', 'k' * 256)
 VALUES = ('value', '', 'v' * 255, 'v' * 256, None, False, 7, 1.5, [])
 HOSTS = ('host1', 'host2', 'host3', 'host4')
 # Nova fails with 500 for a number such as 1.0.
-NUMBERS = (1, 0, -1, '2', '0', 'x', 2**31, None, True)
+NUMBERS = (1, 0, -1, '2', '0', 'x', 2**31, None, True, 1.0, 0.0, -1.0, 1.5)
 PROJECTS = ('a' * 32, 'b' * 32, '', 'p' * 256, 5)
 
 
@@ -63,19 +64,35 @@ class RehearsedNovaTest(CommandTest):
         servers = Servers(tuple(nova.servers()), {}, True)
         self.world = World(dataclasses.replace(cloud, servers=servers))
         self.rehearsed = Nova(self.world, HeldPlacement(self.world))
+        # Nova's ids of the aggregates that both have made. Its database may
+        # give the id of a deleted one again.
+        self.ids = {}
 
     def ask(self, method, path, body, minor):
-        """Return the statuses of the real Nova and of the rehearsed one."""
+        """Return the statuses of the real Nova and of the rehearsed one.
+
+        :param path: With the id that an aggregate has in the rehearsal.
+        """
         self.admin_api.microversion = f'2.{minor}'
         response = self.admin_api.api_request(
-            path,
+            re.sub(
+                r'(?<=^/os-aggregates/)\d+',
+                lambda number: str(self.id_in_nova(int(number[0]))),
+                path,
+            ),
             method=method,
             headers={'Content-Type': 'application/json'},
             body=None if body is None else json.dumps(body),
         )
         asked = Request(method, path, {}, body, minor, 'http://nova')
         answer = self.world.answer('nova', self.rehearsed.answer, asked)
+        if path == '/os-aggregates' and response.status_code == 200:
+            number = answer.document['aggregate']['id']
+            self.ids[number] = response.json()['aggregate']['id']
         return response.status_code, answer.status
+
+    def id_in_nova(self, number):
+        return self.ids.get(number, number)
 
     def state(self, aggregates, flavors):
         """Return aggregates and flavors, as both may have them."""
@@ -169,7 +186,10 @@ class RehearsedNovaTest(CommandTest):
                 for aggregates, flavors in (
                     (nova.aggregates(), nova.flavors()),
                     (
-                        self.world.snapshot.aggregates,
+                        [
+                            dataclasses.replace(a, id=self.id_in_nova(a.id))
+                            for a in self.world.snapshot.aggregates
+                        ],
                         self.world.snapshot.flavors,
                     ),
                 )

@@ -25,6 +25,7 @@ from isolate_aggregates_tools.rehearse.world import World
 _VALIDATED = 86
 _TRAIT = re.compile(r'trait\d*:[A-Z0-9_]+')
 _AMOUNT = re.compile(r'resources\d*:[A-Z0-9_]+')
+_SIZES = ('vcpus', 'ram', 'disk', 'OS-FLV-EXT-DATA:ephemeral', 'swap')
 _LEASTS = {'minRam': 'ram', 'minDisk': 'disk'}
 _KNOWN = (
     *('is_public', 'limit', 'marker', 'name', 'sort_key', 'sort_dir'),
@@ -87,6 +88,10 @@ class Flavors:
     def create(self, asked: Request) -> Answer:
         schemas.check(asked.body, schemas.flavor(asked.minor))
         wanted = asked.body['flavor']
+        for size in _SIZES:
+            if isinstance(wanted.get(size), float):
+                # Its schema takes 1.0 for an integer, its database does not.
+                raise Refused(500, f'Nova fails for {size} {wanted[size]}')
         one = Flavor(
             wanted['name'].strip(),
             str(wanted.get('id') or uuid.uuid4()),
