@@ -203,7 +203,6 @@ def invocations(directory: str) -> Iterator[list[str]]:
         changes += [
             ['--sync'],
             ['--terraform-plan', str(CHANGES / 'plan.json')],
-            ['--ansible', str(CHANGES / 'vars.yml')],
         ]
         for c in changes:
             for fmt in ('table', 'json'):

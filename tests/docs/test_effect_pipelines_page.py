@@ -4,6 +4,7 @@
 Terraform, curl and our own command are programs that note how they were run.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -23,7 +24,7 @@ PROGRAM = """#!/bin/sh
 echo "$(basename $0) $*" >> calls
 case "$(basename $0) $*" in
 terraform*" show "*) echo '{"format_version": "1.2"}' ;;
-isolate-aggregates*" effect "*)
+isolate-aggregates*" effect "* | isolate-aggregates*" rehearse "*)
     echo 'server /merge would be out of place'
     exit $STATUS ;;
 isolate-aggregates*" test "*)
@@ -233,18 +234,29 @@ def test_the_workflow_of_atlantis_fails_if_servers_would_be_out_of_place(
     assert '--terraform-plan a show.json' in calls(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ('status', 'result'), [(0, 0), (1, 1), (2, 2), (5, 5), (6, 0)]
-)
-def test_the_script_for_any_pipeline_ends_as_the_effect(
-    run, tmp_path, status, result
+@pytest.mark.parametrize('status', [1, 2, 5, 8, 9])
+def test_the_script_for_any_tool_ends_as_the_rehearsal(run, tmp_path, status):
+    assert run(BLOCKS['rehearsal.sh'], status, shell=['sh']) == status
+    assert calls(tmp_path) == (
+        'isolate-aggregates rehearse --snapshot cloud.yaml --as-cloud mycloud '
+        '--detailed-exitcode --output after.yaml -- ansible-playbook '
+        'site.yml\n'
+    )
+
+
+@pytest.mark.parametrize('status', [0, 6])
+def test_the_script_for_any_tool_tests_the_cloud_afterwards(
+    run, tmp_path, status
 ):
-    assert run(BLOCKS['effect.sh'], status, shell=['sh']) == result
-    assert '--ansible etc/kayobe/host-aggregates.yml' in calls(tmp_path)
+    """The program has the same status for the test."""
+    assert run(BLOCKS['rehearsal.sh'], status, shell=['sh']) == status
+    assert calls(tmp_path).endswith(
+        'isolate-aggregates test expectations.yaml --snapshot after.yaml\n'
+    )
 
 
 # With bash and with sh.
-QUICK = ('GitLab', 'effect.sh')
+QUICK = ('GitLab', 'Atlantis')
 # What the recipes run, in the shell of each.
 RECIPES = {
     'GitLab': ('bash -eo pipefail', lambda: gitlab_script('effect')[1]),
@@ -260,7 +272,6 @@ RECIPES = {
             'plan'
         ]['steps'][-1]['run'].replace('/var/lib/atlantis/', ''),
     ),
-    'effect.sh': ('sh', lambda: BLOCKS['effect.sh']),
 }
 
 # Each puts a mistake into a recipe.
@@ -281,8 +292,8 @@ MISTAKES = {
     'empty file name': ('cloud.yaml', "''"),
     'file that is not there': ('cloud.yaml', 'clod.yaml'),
     'empty variable': ('--snapshot cloud.yaml', '--snapshot $EMPTY'),
-    'no change': (r'--(terraform-plan|ansible)\s+\S+', ''),
-    'empty plan': (r'--(terraform-plan|ansible)\s+\S+', r"--\1 ''"),
+    'no change': (r'--terraform-plan\s+\S+', ''),
+    'empty plan': (r'--terraform-plan\s+\S+', "--terraform-plan ''"),
     'a key that is not there': (
         '--detailed-exitcode',
         '--detailed-exitcode --unset rack-7 colour',
@@ -299,20 +310,25 @@ def run_recipe(run, tmp_path):
     shutil.copy(
         pages.ROOT / 'examples' / 'licensed-rack.yaml', tmp_path / 'cloud.yaml'
     )
-    aggregates = tmp_path / 'etc' / 'kayobe' / 'host-aggregates.yml'
-    aggregates.parent.mkdir(parents=True)
-    aggregates.write_text(
-        'os_host_aggregates: [{name: rack-7, metadata: {colour2: blue}}]\n'
+    before, after = (
+        {'name': 'rack-7', 'id': 'rack-7', 'metadata': m}
+        for m in ({}, {'colour2': 'blue'})
+    )
+    change = {'actions': ['update'], 'before': before, 'after': after}
+    changed = {
+        **{'address': 'openstack_compute_aggregate_v2.x', 'mode': 'managed'},
+        **{'type': 'openstack_compute_aggregate_v2', 'change': change},
+    }
+    (tmp_path / 'planned.json').write_text(
+        json.dumps({'format_version': '1.2', 'resource_changes': [changed]})
     )
 
     def run_it(name, mistake=None):
         shell, script = RECIPES[name]
         text = script()
-        # The same change as a file that needs no Terraform.
+        # A plan that needs no Terraform.
         text = re.sub(
-            r'--terraform-plan\s+\S+',
-            '--ansible etc/kayobe/host-aggregates.yml',
-            text,
+            r'--terraform-plan\s+\S+', '--terraform-plan planned.json', text
         )
         text = re.sub(r'terraform (init|plan|show) .*', 'true', text)
         if mistake:

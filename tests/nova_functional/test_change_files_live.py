@@ -144,7 +144,7 @@ class ChangeFilesTest(PageTest):
         }
         path = self.config.with_name('plan.json')
         path.write_text(json.dumps(plan))
-        planned = read(path, 'terraform', before)
+        planned = read(path, before)
         assert planned.unread == ()
         filters = Pipeline(loading.load(CONF))
         *_, foretold = outcome.outcomes(before, planned.commands, filters)

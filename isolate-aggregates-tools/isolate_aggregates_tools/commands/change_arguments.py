@@ -49,17 +49,8 @@ _OPTIONS = {
     ),
 }
 
-# Options for files, with their formats.
-_FILES = {
-    '--terraform-plan': (
-        'terraform',
-        'a plan of Terraform, as terraform show -json writes it',
-    ),
-    '--ansible': ('ansible', 'Ansible variables with os_host_aggregates'),
-}
-
-# The module of Ansible stops at the first step that Nova refuses.
-_STOPPING = '--ansible'
+# The option for a file.
+_FILE = '--terraform-plan'
 
 _pair = base.pair('setting')
 
@@ -76,15 +67,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar=metavar,
             help=f'{what}; may be repeated',
         )
-    for option, (_, what) in _FILES.items():
-        parser.add_argument(
-            option,
-            action=_Appended,
-            dest='changes',
-            type=usage.not_empty,
-            metavar='<file>',
-            help=f'Make the changes of this file: {what}',
-        )
+    parser.add_argument(
+        _FILE,
+        action=_Appended,
+        dest='changes',
+        type=usage.not_empty,
+        metavar='<file>',
+        help='Make the changes of this file: a plan of Terraform, as '
+        'terraform show -json writes it',
+    )
     parser.add_argument(
         '--sync',
         action=_Appended,
@@ -96,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def is_file(option: str) -> bool:
     """Return whether an option for changes takes a file."""
-    return option in _FILES
+    return option == _FILE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +97,7 @@ class Changed:
     :param steps: The commands that make the changes.
     :param unknown: What is not known, without what was not read.
     :param unread: What was not read of files of other tools, or left out.
-    :param refused: The steps at which other tools stop.
+    :param refused: The steps that Nova refuses, if they are known.
     """
 
     after: Snapshot
@@ -133,20 +124,11 @@ def changed(
     cloud = Changed(before)
     for option, words in changes:
         planned = _planned(cloud.after, option, words, region)
-        steps, stops = planned.commands, cloud.refused
-        if option == _STOPPING:
-            first = next(
-                outcome.refused_steps(cloud.after, steps, filters), None
-            )
-            if first:
-                steps = steps[: steps.index(first.command)]
-                stops += (first,)
         cloud = Changed(
-            outcome.after(cloud.after, steps, filters),
-            cloud.steps + steps,
+            outcome.after(cloud.after, planned.commands, filters),
+            cloud.steps + planned.commands,
             cloud.unknown + planned.kept,
-            stops,
-            cloud.unread + planned.unread,
+            unread=cloud.unread + planned.unread,
         )
     return cloud
 
@@ -192,9 +174,8 @@ def _planned(
     """Return the changes that an option describes."""
     if option == '--sync':
         return Planned(commands.SYNC)
-    if option in _FILES:
-        kind, _ = _FILES[option]
-        return formats.read(words, kind, snapshot, region)
+    if is_file(option):
+        return formats.read(words, snapshot, region)
     name, what = words
     return Planned(tuple(_commands(snapshot, option, name, what)))
 

@@ -133,7 +133,7 @@ class ShowEffect(output.ReportLister):
             found,
             steps,
             gaps.gaps(before, steps, self.app.conf, filters),
-            changed.refused + refused,
+            refused,
             (
                 *changed.unknown,
                 *_unknown(before, after, found),

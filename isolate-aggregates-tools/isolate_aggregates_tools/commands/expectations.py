@@ -177,7 +177,7 @@ class CheckExpectations(output.ReportLister):
             changed = change_arguments.changed(
                 snapshot, args.changes, filters, conf
             )
-            _, others, after = outcome.made(snapshot, changed.steps, filters)
+            _, refused, after = outcome.made(snapshot, changed.steps, filters)
             changed = dataclasses.replace(
                 changed,
                 after=after,
@@ -185,7 +185,7 @@ class CheckExpectations(output.ReportLister):
                     *changed.unknown,
                     *outcome.unknown(snapshot, after),
                 ),
-                refused=changed.refused + others,
+                refused=refused,
             )
             context = Context(
                 conf,

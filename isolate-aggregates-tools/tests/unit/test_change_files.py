@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that files of Terraform, Ansible and ORC stand for."""
+"""The commands that plans of Terraform stand for."""
 
 import dataclasses
 from importlib import metadata
 import json
 import pathlib
-import re
 import tempfile
 
 from audit_clouds import configuration
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 from thorough import examples
-import yaml
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -70,7 +68,7 @@ def aggregates(cloud):
 
 
 def test_a_terraform_plan_is_read_as_its_provider_carries_it_out():
-    planned = read(FILES / 'plan.json', 'terraform', CLOUD)
+    planned = read(FILES / 'plan.json', CLOUD)
     assert lines(planned) == [
         'openstack aggregate set --zone=az1 7',
         'openstack aggregate remove host 7 h1',
@@ -94,7 +92,7 @@ def test_a_terraform_plan_is_read_as_its_provider_carries_it_out():
 
 
 def test_the_result_of_a_plan_is_what_it_plans():
-    cloud = after(read(FILES / 'plan.json', 'terraform', CLOUD))
+    cloud = after(read(FILES / 'plan.json', CLOUD))
     assert aggregates(cloud) == {
         'win': (
             {
@@ -118,11 +116,6 @@ def test_the_result_of_a_plan_is_what_it_plans():
     [image] = cloud.images
     assert image.visibility == 'public'
     assert image.properties['trait:CUSTOM_WINDOWS'] == 'required'
-
-
-def test_nothing_is_left_to_do_in_the_cloud_after_the_commands():
-    cloud = after(read(FILES / 'vars.yml', 'ansible', CLOUD))
-    assert read(FILES / 'vars.yml', 'ansible', cloud).commands == ()
 
 
 # Terraform.
@@ -154,7 +147,7 @@ def plan(tmp_path):
         path = tmp_path / 'plan.json'
         document = {'format_version': '1.2', 'resource_changes': changes}
         path.write_text(json.dumps(document | more))
-        return read(path, 'terraform', cloud)
+        return read(path, cloud)
 
     return read_plan
 
@@ -467,7 +460,7 @@ def test_a_file_that_is_no_plan_is_refused_in_one_sentence(
     path = tmp_path / 'plan.json'
     path.write_bytes(content)
     with pytest.raises(tools_errors.ChangesFileError) as caught:
-        read(path, 'terraform', CLOUD)
+        read(path, CLOUD)
     assert str(caught.value) == f'{path}{message}.'
 
 
@@ -503,212 +496,10 @@ def test_the_place_of_a_mistake_in_a_plan_is_named(
 
 def test_a_file_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(tools_errors.ChangesFileError) as caught:
-        read(tmp_path / 'none', 'ansible', CLOUD)
+        read(tmp_path / 'none', CLOUD)
     assert str(caught.value) == (
         f'{tmp_path / "none"} cannot be read: No such file or directory.'
     )
-
-
-# Ansible.
-
-
-def test_ansible_variables_are_read_as_the_module_carries_them_out():
-    planned = read(FILES / 'vars.yml', 'ansible', CLOUD)
-    assert lines(planned) == [
-        'openstack aggregate set --zone=az1 7',
-        'openstack aggregate set --property rack=r2 7',
-        'openstack aggregate unset --property trait:CUSTOM_LICENSED 7',
-        'openstack aggregate set --property trait:CUSTOM_WINDOWS=required 7',
-        'openstack aggregate add host 7 h3',
-        'openstack aggregate remove host 7 h1',
-        'openstack aggregate create gpu',
-        'openstack aggregate add host gpu h4',
-        'openstack aggregate set --property trait:CUSTOM_GPU=required gpu',
-        'openstack aggregate add host 10 h1',
-        'openstack aggregate remove host 8 h5',
-        'openstack aggregate delete 8',
-    ]
-    assert planned.unread == ()
-
-
-PLAYS = """
-- hosts: localhost
-  roles:
-    - common
-    - role: stackhpc.openstack.os_host_aggregates
-      os_host_aggregates: [{name: win, hosts: [h1]}]
-- hosts: localhost
-  vars:
-    aggregates:
-      - {name: wide, hosts: [h5, h4], zone: az1}
-      - {name: wide, hosts: [h5]}
-  tasks:
-    - openstack.cloud.host_aggregate:
-        cloud: admin
-        name: "{{ item.name }}"
-        hosts: "{{ item.hosts }}"
-        availability_zone: "{{ item.zone | default(omit) }}"
-      loop: "{{ aggregates }}"
-    - block:
-        - os_nova_host_aggregate: {name: old, state: absent}
-    - debug: {msg: done}
-"""
-
-
-def test_plays_are_read_as_ansible_carries_them_out(variables):
-    planned = variables(PLAYS)
-    assert lines(planned) == [
-        'openstack aggregate remove host 7 h2',
-        'openstack aggregate set --zone=az1 10',
-        'openstack aggregate add host 10 h4',
-        'openstack aggregate remove host 10 h4',
-        'openstack aggregate remove host 8 h5',
-        'openstack aggregate delete 8',
-    ]
-    assert planned.unread == ('[0].roles[0] is not read: role common.',)
-
-
-def test_a_template_does_not_end_the_plays(variables):
-    planned = variables(
-        '[{vars: {os_host_aggregates: "{{ all }}"}}, '
-        '{vars: {os_host_aggregates: [{name: wide, hosts: []}]}}]'
-    )
-    assert lines(planned) == ['openstack aggregate remove host 10 h5']
-    assert len(planned.unread) == 1
-
-
-@pytest.mark.parametrize(
-    ('text', 'message'),
-    [
-        (
-            '[{hosts: all, tasks: [{debug: {msg: x}}]}]',
-            'has no list os_host_aggregates and no task of '
-            'openstack.cloud.host_aggregate; give a file with that variable',
-        ),
-        (
-            '[{tasks: [{openstack.cloud.host_aggregate: {name: a}, '
-            'loop: "{{ elsewhere }}"}]}]',
-            '[0].tasks[0].loop is not a list, and no variable of its play is '
-            'one by this name; give a file with the list as '
-            'os_host_aggregates',
-        ),
-    ],
-)
-def test_what_is_missing_of_plays_is_named(variables, text, message):
-    with pytest.raises(
-        tools_errors.ChangesFileError, match=re.escape(message)
-    ):
-        variables(text)
-
-
-@pytest.fixture
-def variables(tmp_path):
-    """Return the changes of the aggregates in a file of variables."""
-
-    def read_variables(text, cloud=CLOUD):
-        path = tmp_path / 'vars.yml'
-        path.write_text(text)
-        return read(path, 'ansible', cloud)
-
-    return read_variables
-
-
-def test_what_ansible_is_not_told_stays(variables):
-    planned = variables('os_host_aggregates: [{name: win}]')
-    assert (planned.commands, planned.unread) == ((), ())
-
-
-def test_empty_lists_of_ansible_remove_all(variables):
-    planned = variables(
-        'os_host_aggregates: [{name: win, hosts: [], metadata: {}}]'
-    )
-    assert lines(planned) == [
-        'openstack aggregate unset --property rack 7',
-        'openstack aggregate unset --property trait:CUSTOM_LICENSED 7',
-        'openstack aggregate remove host 7 h1',
-        'openstack aggregate remove host 7 h2',
-    ]
-
-
-def test_ansible_keeps_the_zone_when_it_replaces_metadata(variables):
-    cloud = make_snapshot(
-        [make_aggregate('win', {'availability_zone': 'a'}, id=7)]
-    )
-    text = 'os_host_aggregates: [{name: win, metadata: {}}]'
-    assert variables(text, cloud).commands == ()
-
-
-def test_templates_are_named_and_change_nothing(variables):
-    planned = variables(
-        """
-os_host_aggregates:
-- name: win
-  availability_zone: "{{ zone }}"
-  hosts: ["{{ groups.compute[0] }}", h3]
-  metadata: {rack: "{{ rack }}", secret: !vault abc, a: b}
-- {name: "{{ name }}"}
-- {name: wide, hosts: "{{ groups.compute }}", metadata: "{{ all }}"}
-- {name: old, state: "{{ state }}"}
-- {name: wide, hosts: [h1], purge_hosts: "{{ purge }}"}
-- {name: wide, metadata: {"{{ key }}": x, a: b}}
-"""
-    )
-    assert lines(planned) == [
-        'openstack aggregate set --property a=b 7',
-        'openstack aggregate unset --property trait:CUSTOM_LICENSED 7',
-        'openstack aggregate add host 7 h3',
-        'openstack aggregate add host 10 h1',
-        'openstack aggregate set --property a=b 10',
-    ]
-    assert planned.unread == (
-        'Aggregate win: availability_zone is a template.',
-        'Aggregate win: metadata rack is a template.',
-        'Aggregate win: metadata secret is a template.',
-        'Aggregate win: some hosts are templates, so none is removed.',
-        'os_host_aggregates[1] is left out, because its name is a template.',
-        'Aggregate wide: metadata is a template.',
-        'Aggregate wide: hosts is a template.',
-        'Aggregate old is left out, because state is a template.',
-        'Aggregate wide: purge_hosts is a template, so no host is removed.',
-        'Aggregate wide: some keys of metadata are templates, so none is '
-        'removed.',
-    )
-    assert variables('os_host_aggregates: "{{ list }}"').unread == (
-        'os_host_aggregates is a template, so all of it is left out.',
-    )
-
-
-@pytest.mark.parametrize(
-    ('text', 'message'),
-    [
-        ('a: [', ' is not YAML: line 1, column 5: expected the node content, '
-                 "but found '<stream end>'"),
-        ('', ' must have one YAML document, not 0'),
-        ('--- 1\n--- 2', ' must have one YAML document, not 2'),
-        ('x: 1', ' has no list os_host_aggregates'),
-        ('os_host_aggregates: 7',
-         ': os_host_aggregates must be a list, not an integer'),
-        ('os_host_aggregates: [{hosts: []}]',
-         ': os_host_aggregates[0].name is missing or empty'),
-        ('os_host_aggregates: [{name: win, metadata: {cpus: 56}}]',
-         ': os_host_aggregates[0].metadata.cpus must be text, not an integer'),
-        ('os_host_aggregates: [{name: win, host: [h1]}]',
-         ': os_host_aggregates[0].host is not an argument of '
-         'openstack.cloud.host_aggregate'),
-        ('os_host_aggregates: [{name: win, state: gone}]',
-         ": os_host_aggregates[0].state must be present or absent, not "
-         "'gone'"),
-        ('os_host_aggregates: [{name: win, hosts: [h1], purge_hosts: maybe}]',
-         ': os_host_aggregates[0].purge_hosts must be true or false'),
-        ('os_host_aggregates: [{name: win, metadata: {1: a}}]',
-         ': os_host_aggregates[0].metadata has the key 1, but a key must be '
-         'text; put it in quotes'),
-    ],
-)  # fmt: skip
-def test_mistakes_in_variables_are_named(variables, tmp_path, text, message):
-    with pytest.raises(tools_errors.ChangesFileError) as caught:
-        variables(text)
-    assert str(caught.value) == f'{tmp_path / "vars.yml"}{message}.'
 
 
 # The openstack client.
@@ -720,13 +511,9 @@ CLIENT = {
 }
 
 
-@pytest.mark.parametrize(
-    ('name', 'kind'),
-    [('plan.json', 'terraform'), ('vars.yml', 'ansible')],
-)
-def test_the_openstack_client_accepts_each_command(name, kind):
+def test_the_openstack_client_accepts_each_command():
     pytest.importorskip('openstackclient')
-    for _, *words in read(FILES / name, kind, CLOUD).commands:
+    for _, *words in read(FILES / 'plan.json', CLOUD).commands:
         [(count, entry)] = [
             (count, CLIENT[name])
             for count in (2, 3)
@@ -756,14 +543,10 @@ def places(value, path=()):
         yield from places(each, (*path, key))
 
 
-@pytest.mark.parametrize(
-    ('name', 'kind'),
-    [('plan.json', 'terraform'), ('vars.yml', 'ansible')],
-)
 @given(data=st.data())
 @examples(50)
-def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
-    documents = list(yaml.safe_load_all((FILES / name).read_text()))
+def test_a_mistake_anywhere_is_an_error_or_a_plan(data):
+    documents = [json.loads((FILES / 'plan.json').read_text())]
     for _ in range(data.draw(st.integers(1, 3))):
         path = data.draw(st.sampled_from([*places(documents)][1:]))
         *above, last = path
@@ -772,14 +555,10 @@ def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
             part = part[key]
         part[last] = data.draw(VALUES)
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / name
-        path.write_text(
-            json.dumps(documents[0])
-            if kind == 'terraform'
-            else yaml.safe_dump_all(documents)
-        )
+        path = pathlib.Path(folder) / 'plan.json'
+        path.write_text(json.dumps(documents[0]))
         try:
-            planned = read(path, kind, CLOUD)
+            planned = read(path, CLOUD)
         except tools_errors.ChangesFileError as error:
             message = str(error)
         else:
@@ -792,36 +571,6 @@ def test_a_mistake_anywhere_is_an_error_or_a_plan(data, name, kind):
 
 
 # What is not understood is said.
-
-AGG = 'openstack.cloud.host_aggregate'
-
-
-@pytest.mark.parametrize(
-    ('task', 'sentence'),
-    [
-        ('openstack.cloud.compute_flavor: {name: large, extra_specs: {}}',
-         '[0].tasks[1] is not read: openstack.cloud.compute_flavor.'),
-        ('host_aggregate: {name: win, state: absent}',
-         '[0].tasks[1] is not read: host_aggregate.'),
-        (f'{{{AGG}: {{name: win, state: absent}}, when: x}}',
-         f'[0].tasks[1].{AGG} is left out, because when of the task is not '
-         'read.'),
-        (f'{{block: [{AGG}: {{name: win, state: absent}}], when: x}}',
-         '[0].tasks[1] is left out, because when of the block is not read.'),
-        (f'{AGG}: {{name: win, state: absent, region_name: west}}',
-         f'[0].tasks[1].{AGG} is left out, because its region_name is not '
-         'read.'),
-    ],
-    ids=['module', 'short name', 'when', 'block', 'region'],
-)  # fmt: skip
-def test_a_task_that_is_not_understood_is_named_and_left_out(
-    variables, task, sentence
-):
-    planned = variables(
-        f'[{{hosts: a, tasks: [{{{AGG}: {{name: win}}}}, '
-        f'{task if task.startswith("{") else f"{{{task}}}"}]}}]'
-    )
-    assert (planned.commands, planned.unread) == ((), (sentence,))
 
 
 def test_a_plan_without_any_resource_that_is_read_is_an_error(plan):
@@ -848,39 +597,14 @@ def test_a_resource_in_another_region_is_left_out(tmp_path):
     path.write_text(
         json.dumps({'format_version': '1.2', 'resource_changes': [west]})
     )
-    planned = read(path, 'terraform', CLOUD, 'east')
+    planned = read(path, CLOUD, 'east')
     assert planned.commands == ()
     assert planned.unread == (
         f'{AGGREGATE}.x is left out, because it is in region west, not in '
         'east.',
     )
-    assert read(path, 'terraform', CLOUD, 'west').kept == ()
-    assert read(path, 'terraform', CLOUD).kept == (
+    assert read(path, CLOUD, 'west').kept == ()
+    assert read(path, CLOUD).kept == (
         'whether cloud.yaml is region west, which the plan changes; set '
         'region_name.',
     )
-
-
-def test_each_item_sees_the_cloud_after_the_one_before_it(variables):
-    twice = variables(
-        'os_host_aggregates: [{name: win, metadata: {a: b}},'
-        ' {name: win, metadata: {rack: r1}}]'
-    )
-    assert aggregates(after(twice))['win'][0] == {'rack': 'r1'}
-    again = variables(
-        'os_host_aggregates: [{name: old, state: absent},'
-        ' {name: old, hosts: [h5]}, {name: new}, {name: new, hosts: [h1]}]'
-    )
-    assert lines(again)[2:] == [
-        'openstack aggregate create old',
-        'openstack aggregate add host old h5',
-        'openstack aggregate create new',
-        'openstack aggregate add host new h1',
-    ]
-
-
-def test_the_module_drops_a_zone_in_metadata(variables):
-    planned = variables(
-        'os_host_aggregates: [{name: old, metadata: {availability_zone: z}}]'
-    )
-    assert planned.commands == ()

@@ -2,6 +2,7 @@
 """Each exit status has one meaning in all commands of both programs."""
 
 from importlib import metadata
+import json
 import pathlib
 
 import pytest
@@ -126,7 +127,7 @@ def test_a_change_that_was_not_read_has_a_status_of_its_own(
 ):
     result = run(
         *('effect', 'show', '--snapshot', str(EXAMPLE), '-f', how, *detailed),
-        *('--ansible', str(unread(tmp_path))),
+        *('--terraform-plan', str(unread(tmp_path))),
     )
     assert result.code == 8
     said(result.out, how)
@@ -143,23 +144,37 @@ def test_a_test_of_a_change_that_was_not_read_is_not_passed(
     )
     result = run(
         *('test', str(expected), *snapshot, '-f', how),
-        *('--ansible', str(unread(tmp_path))),
+        *('--terraform-plan', str(unread(tmp_path))),
     )
     assert result.code == 8
     said(result.out, how)
 
 
+UNREAD = 'openstack_compute_flavor_access_v2'
+
+
 def unread(folder):
     """Return a file with a part that is read, and one that is not."""
-    path = folder / 'vars.yml'
-    path.write_text(
-        'os_host_aggregates: []\nos_flavors: [{name: m1, extra_specs: {}}]\n'
-    )
+    path = folder / 'plan.json'
+    changes = [
+        {
+            'address': f'{kind}.x',
+            'mode': 'managed',
+            'type': kind,
+            'change': {'actions': [action], 'before': {}, 'after': {}},
+        }
+        for kind, action in (
+            ('openstack_compute_aggregate_v2', 'no-op'),
+            (UNREAD, 'create'),
+        )
+    ]
+    document = {'format_version': '1.2', 'resource_changes': changes}
+    path.write_text(json.dumps(document))
     return path
 
 
 def said(output, how):
-    sentence = 'Variable os_flavors is not read.'
+    sentence = f'{UNREAD}.x is of a type that is not read.'
     if how == 'json':
         assert yaml.safe_load(output)['unread'] == [sentence]
     else:

@@ -666,25 +666,35 @@ def test_a_junit_file_is_read_back(run, tmp_path):
 
 def test_what_was_not_read_of_a_change_is_an_error(run, tmp_path):
     """A job that only looks at the file must not be green."""
-    playbook = tmp_path / 'play.yml'
-    playbook.write_text(
-        '- hosts: localhost\n  tasks:\n'
-        '  - openstack.cloud.host_aggregate: {name: windows}\n'
-        '  - openstack.cloud.compute_flavor: {name: f, state: present}\n',
-        'utf-8',
+    plan = tmp_path / 'plan.json'
+    changes = [
+        {
+            'address': f'openstack_compute_{kind}_v2.x',
+            'mode': 'managed',
+            'type': f'openstack_compute_{kind}_v2',
+            'change': {'actions': [action], 'before': {}, 'after': {}},
+        }
+        for kind, action in (
+            ('aggregate', 'no-op'),
+            ('flavor_access', 'create'),
+        )
+    ]
+    plan.write_text(
+        json.dumps({'format_version': '1.2', 'resource_changes': changes})
     )
     path = tmp_path / 'junit.xml'
     result = run(
         *('test', EXPECTATIONS, '--snapshot', CLOUD, '--output', str(path)),
-        *('--ansible', str(playbook)),
+        *('--terraform-plan', str(plan)),
     )
     [suite] = junitparser.JUnitXml.fromfile(str(path))
     assert (result.code, suite.failures, suite.errors) == (8, 0, 1)
     [failed] = [case for case in suite if not case.is_passed]
     [error] = failed.result
-    assert 'openstack.cloud.compute_flavor' in error.message
+    assert 'openstack_compute_flavor_access_v2' in error.message
     shown = run(
-        'effect', 'show', '--snapshot', CLOUD, '--ansible', str(playbook)
+        *('effect', 'show', '--snapshot', CLOUD),
+        *('--terraform-plan', str(plan)),
     )
     assert shown.code == 8
     assert 'Nothing changes' not in shown.out

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads JSON and YAML files of other tools."""
+"""Reads JSON files of other tools."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import dataclasses
 import json
 import os
 from typing import Any, NoReturn
-
-import yaml
 
 from isolate_aggregates.text import short
 from isolate_aggregates_tools import errors as tools_errors
@@ -118,37 +116,6 @@ def json_of(path: str | os.PathLike[str]) -> Part:
     except (ValueError, RecursionError) as exc:
         _fail(path, f'is not JSON: {short(exc)}')
     return Part(document, str(path))
-
-
-def yaml_of(path: str | os.PathLike[str]) -> Part:
-    """Return the document in a YAML file."""
-    documents = list(_yaml(path))
-    if len(documents) != 1:
-        _fail(path, f'must have one YAML document, not {len(documents)}')
-    return Part(documents[0], str(path))
-
-
-class _Loader(yaml.SafeLoader):
-    """Takes values with a tag, for example a vault, as templates."""
-
-
-_Loader.add_multi_constructor(
-    '!', lambda loader, suffix, node: f'{{{{ !{suffix} }}}}'
-)
-
-
-def _yaml(path: str | os.PathLike[str]) -> Iterator[Any]:
-    try:
-        # A subclass of the safe loader.
-        yield from yaml.load_all(_text(path), _Loader)
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark
-        where = (
-            f'line {mark.line + 1}, column {mark.column + 1}: ' if mark else ''
-        )
-        _fail(path, f'is not YAML: {where}{exc.problem}')
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
-        _fail(path, f'is not YAML: {short(exc)}')
 
 
 def _text(path: str | os.PathLike[str]) -> str:
