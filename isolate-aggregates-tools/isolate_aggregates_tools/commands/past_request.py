@@ -73,13 +73,14 @@ def report(
         with request_arguments.opened(app, args, restore) as question:
             past = past.compared(question, app)
             return past.report(explain(question, args))
-    except errors.NotFound as exc:
-        # What was deleted since then is an answer.
-        return dataclasses.replace(past, not_asked=str(exc)).report(None)
     except exception.IsolateAggregatesError as exc:
-        return dataclasses.replace(past, not_asked=str(exc), error=exc).report(
-            None
-        )
+        # What was deleted since then, such as a forced host, is an answer.
+        is_answer = isinstance(
+            exc, errors.NotFound | errors.InvalidRequest
+        ) and not isinstance(exc, errors.RequestUnacceptable)
+        return dataclasses.replace(
+            past, not_asked=str(exc), error=None if is_answer else exc
+        ).report(None)
 
 
 def _restore(

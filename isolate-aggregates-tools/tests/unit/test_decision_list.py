@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import pathlib
 import tracemalloc
 
 from cases import cases
@@ -15,6 +16,9 @@ from isolate_aggregates.record import CAUSES, EFFECTS, LOGGER, SCHEMA
 from isolate_aggregates_tools.commands.schemas import SCHEMAS
 from isolate_aggregates_tools.decisions import logs, sums, told
 
+EXAMPLES = pathlib.Path(__file__).parents[3] / 'examples' / 'decisions'
+# Stands for the id of the flavor.
+FLAVOR = object()
 ACME, GLOBEX = 'a' * 32, 'b' * 32
 LOCK = 'trait:CUSTOM_LICENSED_WINDOWS=required'
 HEADER = f'2026-11-28 10:58:19.986 7 INFO {LOGGER} [-] '
@@ -297,6 +301,70 @@ def test_a_request_without_a_record_is_an_error(run, log):
     result = run('explain', '--request', 'req-9', '--log', path)
     assert (result.code, result.out) == (1, '')
     assert result.err == f"{path} has no record of request 'req-9'.\n"
+
+
+@pytest.fixture
+def explained(run, tmp_path):
+    """Explain the past request of the example that a host was forced for."""
+    log = EXAMPLES / 'nova-scheduler.log'
+    [forced] = [
+        each
+        for each in logs.records([str(log)], logs.NotRead())
+        if 'forced' in each['keys']
+    ]
+
+    def explained(*changes):
+        text = (EXAMPLES / 'morning.yaml').read_text()
+        for old, new in changes:
+            old = forced['flavor']['id'] if old is FLAVOR else old
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / 'morning.yaml'
+        path.write_text(text)
+        result = run(
+            *('explain', '--request', forced['request']),
+            *('--scheduler-log', str(log)),
+            *('--snapshot', str(path), '-f', 'json'),
+        )
+        document = json.loads(result.out)
+        jsonschema.validate(document, SCHEMAS['explain'])
+        return result, document
+
+    return explained
+
+
+def test_a_forced_host_is_forced_again(explained):
+    result, document = explained()
+    assert (result.code, result.err) == (0, '')
+    [record] = document['records']
+    assert (record['cause'], record['keys']['forced']) == ('locked', ['host2'])
+    assert document['not_asked'] is None
+    assert document['now']['summary']['candidates'] == 0
+
+
+@cases(
+    ('changes', 'said'),
+    {
+        'its host': (
+            [('host2', 'gone')],
+            'There is no compute host named host2',
+        ),
+        'its flavor': (
+            [
+                (FLAVOR, 'gone'),
+                ('name: small', 'name: gone'),
+                ('flavor: small', 'flavor: gone'),
+            ],
+            'There is no flavor',
+        ),
+    },
+)
+def test_what_is_gone_is_an_answer(explained, changes, said):
+    result, document = explained(*changes)
+    assert (result.code, result.err) == (0, '')
+    assert document['not_asked'].startswith(said)
+    assert document['now'] is None
+    assert document['records']
 
 
 def test_every_cause_and_effect_has_a_sentence():
