@@ -443,6 +443,34 @@ def test_bash_completion_proposes_the_next_words(
     assert (result.stdout, result.stderr) == (f'{proposed}\n', '')
 
 
+@cases(
+    ('words', 'proposed'),
+    {
+        'a file': (('lock', 'list', '--snapshot', 'cl'), 'cloud.yaml'),
+        'of the program': (('--config-file', 'cl'), 'cloud.yaml'),
+        'a directory': (('--config-dir', 'no'), 'nova.d'),
+        'an argument': (('test', 'cl'), 'cloud.yaml'),
+    },
+)
+def test_bash_completion_proposes_files(run, tmp_path, words, proposed):
+    script = tmp_path / 'completion'
+    script.write_text(run('complete', 'bash').out)
+    (tmp_path / 'cloud.yaml').touch()
+    (tmp_path / 'notes').touch()
+    (tmp_path / 'nova.d').mkdir()
+    result = subprocess.run(
+        [
+            *('bash', '-c', COMPLETE, 'bash', str(script)),
+            *('isolate-aggregates', *words),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert result.stdout.split() == [proposed]
+
+
 @pytest.mark.parametrize('shell', ['fish', 'zsh'])
 def test_other_shells_have_a_script_too(run, shell):
     result = run('complete', shell)

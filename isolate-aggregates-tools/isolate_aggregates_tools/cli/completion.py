@@ -6,6 +6,7 @@ is only for bash.
 """
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from isolate_aggregates import exception
@@ -39,15 +40,37 @@ class Complete(usage.Command):
                 'Completion needs shtab; install '
                 'isolate-aggregates-tools[completion].'
             ) from exc
-        parser = _tree(self.app)
+
+        kinds: dict[Any, Any] = {
+            'config_dir': shtab.DIRECTORY,
+            '<directory>': shtab.DIRECTORY,
+            '<file>': shtab.FILE,
+            '<path>': shtab.FILE,
+        }
+
+        def with_files(
+            parser: argparse.ArgumentParser,
+        ) -> argparse.ArgumentParser:
+            """Return a parser whose files are completed, too."""
+            for action in parser._actions:
+                kind = kinds.get(action.dest) or kinds.get(action.metavar)
+                if kind:
+                    # The name that shtab reads.
+                    action.complete = kind  # type: ignore[attr-defined]
+            return parser
+
+        parser = _tree(self.app, with_files)
         self.app.stdout.write(shtab.complete(parser, parsed_args.shell) + '\n')
 
 
-def _tree(app: Any) -> argparse.ArgumentParser:
+_Parsers = Callable[[argparse.ArgumentParser], argparse.ArgumentParser]
+
+
+def _tree(app: Any, prepared: _Parsers) -> argparse.ArgumentParser:
     """Return one parser with those of all commands below it."""
     root = argparse.ArgumentParser(
         prog=_PROGRAM,
-        parents=[app.parser],
+        parents=[prepared(app.parser)],
         add_help=False,
         conflict_handler='resolve',
     )
@@ -66,7 +89,7 @@ def _tree(app: Any) -> argparse.ArgumentParser:
         levels[place].add_parser(
             last,
             help=command.get_description().split('\n')[0],
-            parents=[command.get_parser(f'{_PROGRAM} {name}')],
+            parents=[prepared(command.get_parser(f'{_PROGRAM} {name}'))],
             add_help=False,
         )
     return root
