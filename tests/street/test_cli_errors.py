@@ -446,6 +446,18 @@ NO_CREDENTIALS = (
             ('candidate', 'list', '--query', *SMALL),
             ', or use a cloud file with --snapshot',
         ),
+        'one that changes it': (
+            ('lock', 'create', 'win', '--trait', 'CUSTOM_WIN'),
+            ', or use a cloud file with --snapshot',
+        ),
+        'one that compares it': (
+            ('effect', 'show', '--to', str(EXAMPLE)),
+            ', or use a cloud file with --snapshot',
+        ),
+        'one that can read a record': (
+            ('ledger', '--since', '2026-10-01', '--lock', 'CUSTOM_WIN'),
+            ', or read only the file of --file with --no-cloud',
+        ),
         'one that cannot': (
             ('snapshot', 'save', '--output', 'saved.yaml'),
             '',

@@ -17,6 +17,7 @@ import pbr.version
 
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cli import (
     completion,
     program_help,
@@ -67,6 +68,7 @@ class IsolateAggregatesApp(app.App):
         self._argv = () if argv is None else argv
         self._names_cloud = argv is None or any(map(_is_of_cloud, argv))
         self._connection: Connection | None = None
+        self._running: command.Command | None = None
         super().__init__(
             description='Isolate hosts, and show which hosts a server may '
             'use and why.',
@@ -159,6 +161,7 @@ class IsolateAggregatesApp(app.App):
 
     def prepare_to_run_command(self, cmd: command.Command) -> None:
         """Read the configuration files."""
+        self._running = cmd
         if isinstance(cmd, help.HelpCommand | completion.Complete):
             # They must work even if the files are invalid.
             return
@@ -209,7 +212,11 @@ class IsolateAggregatesApp(app.App):
                 # There may be credentials in the environment.
                 else credentials.parser.parse_args([])
             )
-            self._connection = credentials.connect(options, self.conf)
+            try:
+                self._connection = credentials.connect(options, self.conf)
+            except errors.NoCredentialsError as exc:
+                instead = getattr(self._running, 'without_cloud', '')
+                raise errors.NoCredentialsError(instead) from exc
         return self._connection
 
     def print_help_if_requested(self) -> None:

@@ -254,6 +254,13 @@ def writing() -> Iterator[None]:
         ) from exc
 
 
+# How a command that has an option works without a cloud.
+_WITHOUT_CLOUD = (
+    ('--snapshot', 'use a cloud file with --snapshot'),
+    ('--no-cloud', 'read only the file of --file with --no-cloud'),
+)
+
+
 class Command(command.Command):
     """A command that reports an invalid argument in one sentence."""
 
@@ -274,6 +281,14 @@ class Command(command.Command):
         # cliff reads the metadata of all installed packages, which takes as
         # long as to import a command, to name the one that has it.
         return self.epilog
+
+    @property
+    def without_cloud(self) -> str:
+        """How to run the command without a cloud; empty if that cannot be."""
+        options = self._usage._option_string_actions
+        return next(
+            (way for option, way in _WITHOUT_CLOUD if option in options), ''
+        )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         self._usage = CommandParser.like(super().get_parser(prog_name))

@@ -2,7 +2,7 @@
 """Opens the cloud that a command names, and reads as much as it needs."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, cast
@@ -15,7 +15,6 @@ from isolate_aggregates import exception
 from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates.index import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools.cli import progress
 from isolate_aggregates_tools.cli.base import Program
 from isolate_aggregates_tools.cloud.cloud import Cloud
@@ -24,7 +23,6 @@ from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from isolate_aggregates.rest.connection import Connection
     from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
     from isolate_aggregates_tools.cloud.live.provider_memory import (
         ProviderMemory,
@@ -67,9 +65,7 @@ def check_live(
 
 
 def live_cloud(
-    app: Program,
-    connect: 'Callable[[], Connection] | None' = None,
-    memory: 'ProviderMemory | None' = None,
+    app: Program, memory: 'ProviderMemory | None' = None
 ) -> 'LiveCloud':
     """Return the live cloud.
 
@@ -79,7 +75,7 @@ def live_cloud(
     # rest of a command.
     from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 
-    return LiveCloud(app.conf, connect or app.connect, memory)
+    return LiveCloud(app.conf, app.connect, memory)
 
 
 @contextlib.contextmanager
@@ -98,16 +94,7 @@ def opened(
         apply_settings(app.conf, snapshot)
         cloud = SnapshotCloud(snapshot)
     else:
-
-        def connect() -> 'Connection':
-            try:
-                return app.connect()
-            except tools_errors.NoCredentialsError as exc:
-                raise tools_errors.NoCredentialsError(
-                    'use a cloud file with --snapshot'
-                ) from exc
-
-        cloud = live_cloud(app, connect, memory)
+        cloud = live_cloud(app, memory)
     with contextlib.closing(cloud):
         yield cloud
 
