@@ -5,6 +5,7 @@ from importlib import metadata
 import json
 import pathlib
 
+from cases import cases
 import pytest
 import yaml
 
@@ -148,6 +149,36 @@ def test_a_test_of_a_change_that_was_not_read_is_not_passed(
     )
     assert result.code == 8
     said(result.out, how)
+
+
+RACK = EXAMPLE.with_name('licensed-rack.yaml')
+REFUSED_STEP = ('--set', 'rack-7', f'{"k" * 256}=v')
+
+
+@pytest.mark.parametrize('how', ['table', 'json'])
+@cases(
+    ('refused', 'has_unread', 'status'),
+    {
+        'an expectation alone': ((), False, 4),
+        'a step that Nova refuses, too': (REFUSED_STEP, False, 7),
+        'a part that was not read, too': ((), True, 8),
+        'all three': (REFUSED_STEP, True, 8),
+    },
+)
+def test_a_test_ends_with_the_worst_of_its_statuses(
+    run, tmp_path, refused, has_unread, status, how
+):
+    """None is met that says no server of the flavor uses any host."""
+    expected = tmp_path / 'expected.yaml'
+    unmet = {'name': 'all', 'flavor': 'app', 'never': {'host': '*'}}
+    expected.write_text(json.dumps({'version': 1, 'expectations': [unmet]}))
+    plan = ('--terraform-plan', str(unread(tmp_path))) if has_unread else ()
+    result = run(
+        *('test', str(expected), '--snapshot', str(RACK), '-f', how),
+        *(*refused, *plan),
+    )
+    assert result.code == status
+    assert ('"failed": 1' if how == 'json' else 'all') in result.out
 
 
 UNREAD = 'openstack_compute_flavor_access_v2'
