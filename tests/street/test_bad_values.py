@@ -39,6 +39,7 @@ VALID = {
     'candidate list': '--flavor m1.small',
     'capacity list': '--flavor m1.small',
     'check': '--flavor m1.small --host win-1',
+    'decision list': 'nova-scheduler.log',
     'effect show': '--sync',
     'explain': '--flavor m1.small',
     'exporter': '--output metrics.prom',
@@ -63,6 +64,7 @@ VALID = {
 
 # What an option needs beside it.
 WITH = {
+    ('explain', '--scheduler-log'): '--request req-1',
     ('relocation create', '--number'): '--room-for m1.small',
     ('relocation create', '--image'): '--room-for m1.small',
     ('relocation create', '--together'): '--rolling',
@@ -73,6 +75,7 @@ WITH = {
 INSTEAD = {
     ('check', '--server'): '--flavor',
     ('effect show', '--to'): '--sync',
+    ('explain', '--scheduler-log'): '--flavor',
     ('explain', '--server'): '--flavor',
     ('key add', '--domain'): '--flavor',
     ('key add', '--image'): '--flavor',
@@ -117,6 +120,7 @@ NOT_ON_FILES = {
 ANY = {
     '<name>': 'a label, or looked up by "lock show"',
     '<text>': 'a label',
+    '--request': 'an id that a log may have',
     '--prefix': 'of the variables of a shell',
     'cmd': 'the name of a command, which has a test of its own',
     'command': 'a command of another program',

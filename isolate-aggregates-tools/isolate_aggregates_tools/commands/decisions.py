@@ -55,6 +55,7 @@ class ListDecisions(output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.log.count(logs.STDIN) > 1:
             self._usage.error('- can be given only once')
+        self.columns = _SHADOW_COLUMNS if parsed_args.shadow else _COLUMNS
         return super().run(parsed_args)
 
     def report(self, args: argparse.Namespace) -> output.Report:
@@ -67,7 +68,7 @@ class ListDecisions(output.ReportLister):
             after = [*_without_host(sums, most), *after]
         return output.Report(
             document=functools.partial(document, sums, not_read),
-            columns=_SHADOW_COLUMNS if args.shadow else _COLUMNS,
+            columns=self.columns,
             rows=list(_rows(sums, most)),
             before=_lines(sums),
             after=after,
