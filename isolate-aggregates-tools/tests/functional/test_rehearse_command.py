@@ -11,6 +11,7 @@ import sys
 import time
 
 import jsonschema
+from live_example import ISOLATE
 import pytest
 import yaml
 
@@ -337,3 +338,20 @@ def test_there_is_such_a_program(run, files):
     assert "There is no program 'ansible-plybk'" in result.err
     result = run('rehearse', '--snapshot', 'cloud.yaml')
     assert result.code == 2
+
+
+def test_a_live_cloud_is_read_and_not_changed(
+    run, live, config, in_environment, isolated, tmp_path, monkeypatch
+):
+    """Without a file, the tool changes a copy of the live cloud."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'tool.py').write_text(TOOL)
+    before = list(live.nova.aggregates)
+    step = 'POST /os-aggregates {"aggregate": {"name": "made"}}'
+    result = run(
+        *('--config-file', config(ISOLATE), 'rehearse', '-f', 'json', '--'),
+        *(sys.executable, 'tool.py', step),
+    )
+    assert (result.code, result.err) == (0, '')
+    assert 'made' in result.out
+    assert live.nova.aggregates == before
