@@ -9,6 +9,9 @@ by nova-scheduler before it claims a candidate or names it as an alternate
 (``_schedule`` and ``_get_alternate_hosts`` in ``nova.scheduler.manager``), or
 by a host filter that comes later. nova-scheduler skips a host whose candidates
 have all been removed.
+
+Conductors before Pike do not tell the servers. For them nova-scheduler chooses
+hosts without reading any candidate, so all are checked before.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ import functools
 import itertools
 import time
 from typing import Any, overload
+
+from nova import objects
+from nova.scheduler import manager
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
@@ -34,9 +40,38 @@ _IS_NO_MEMBER = (
     'run "isolate-aggregates audit"'
 )
 
+# Set on requests for which Nova reads no candidates.
+_UNREAD = '_isolate_aggregates_candidates_unread'
+
 # An allocation candidate, as Nova has it: the providers that it uses are the
 # keys of its "allocations".
 Candidate = dict[str, Any]
+
+
+def install() -> None:
+    """Notice from now on for which requests Nova reads no candidates."""
+    former = getattr(manager.SchedulerManager, '_legacy_find_hosts', None)
+    if former is None or hasattr(former, '__wrapped__'):
+        return
+
+    @functools.wraps(former)
+    def find(
+        self: Any,
+        context: Any,
+        number: int,
+        spec: objects.RequestSpec,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        setattr(spec, _UNREAD, True)
+        return former(self, context, number, spec, *args, **kwargs)
+
+    manager.SchedulerManager._legacy_find_hosts = find
+
+
+def are_unread(spec: objects.RequestSpec) -> bool:
+    """Return whether Nova chooses a host without reading its candidates."""
+    return bool(getattr(spec, _UNREAD, False))
 
 
 class CandidateCheck:

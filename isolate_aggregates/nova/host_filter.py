@@ -20,7 +20,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import messages, registration
-from isolate_aggregates.nova.candidates import CheckedCandidates
+from isolate_aggregates.nova.candidates import CheckedCandidates, are_unread
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.text import escaped
 
@@ -105,6 +105,14 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
                             _excluded_late, runner, spec, number, state.host
                         ),
                     )
+                if are_unread(spec):
+                    reasons = {
+                        state.uuid: reasons.get(state.uuid)
+                        or ('Placement has it where the request may not be',)
+                        for state in states
+                        if reasons.get(state.uuid)
+                        or not state.allocation_candidates
+                    }
         except exception.IsolateAggregatesError as exc:
             runner.failed(exc)
             reasons = dict.fromkeys(nodes, (str(exc),))

@@ -22,7 +22,7 @@ from isolate_aggregates.aggregates.aggregate import ZONE
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
-from isolate_aggregates.nova import claims, placed, placement
+from isolate_aggregates.nova import candidates, claims, placed, placement
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.recheck import HostCheck
 from isolate_aggregates.nova.runner import Runner
@@ -114,6 +114,7 @@ def _wrap() -> None:
     if _process is None:
         _process = request_filter.process_reqspec
         request_filter.process_reqspec = _process_and_finish
+    candidates.install()
 
 
 def _with_ours(runner: Runner) -> list[object]:

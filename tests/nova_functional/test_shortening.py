@@ -13,9 +13,11 @@ from base import (
     ShorteningCloudTest,
     host_of,
 )
+from nova import context as nova_context
 from nova import objects
 from nova.scheduler import request_filter
 from nova.scheduler.client import report
+from oslo_utils import uuidutils
 import pytest
 
 from isolate_aggregates import conf as ia_conf
@@ -91,6 +93,26 @@ class ShorteningTest(ShorteningCloudTest):
         )
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]
+        assert self.host_for_an_old_conductor() == 'host3'
+
+    def host_for_an_old_conductor(self):
+        """Return the host if nova-conductor does not tell the server."""
+        context = nova_context.get_admin_context()
+        spec = objects.RequestSpec.from_components(
+            context,
+            uuidutils.generate_uuid(),
+            image={'id': IMAGE, 'properties': {}},
+            flavor=objects.Flavor.get_by_flavor_id(context, self.plain),
+            numa_topology=None,
+            pci_requests=None,
+            filter_properties={},
+            instance_group=None,
+            availability_zone=None,
+        )
+        [[selection]] = self.scheduler_service.manager.select_destinations(
+            context, spec_obj=spec, return_objects=True
+        )
+        return selection.service_host
 
     def test_a_forced_host_that_just_joined_is_refused(self):
         """Nova asks no host filter about it."""
