@@ -127,7 +127,7 @@ class HostCheck:
         replacement = decision.replacement
         if targets is None or replacement is None:
             return decision
-        nodes = _nodes(context, *targets)
+        nodes = _forced_nodes(context, *targets)
         # A late call must not refer to a request that no longer waits.
         read = functools.partial(
             self._read,
@@ -208,14 +208,16 @@ class HostCheck:
         )
 
 
-def _nodes(
+def nodes_by_host(
     context: nova_context.RequestContext,
     hosts: Sequence[str],
-    nodes: Sequence[str],
+    nodes: Sequence[str] = (),
 ) -> dict[str, list[str]]:
     """Return the uuids of the compute nodes, by name of the host.
 
-    :raises RequestRefused: if there are none, or too many.
+    :param hosts: The names of the hosts; empty for those that have the nodes.
+    :param nodes: The names of the only nodes; empty for all.
+    :raises RequestRefused: if a cell cannot be read.
     """
 
     def read(cell: nova_context.RequestContext) -> list[tuple[str, str]]:
@@ -252,11 +254,24 @@ def _nodes(
         ).values()
     if any(map(nova_context.is_cell_failure_sentinel, answers)):
         raise exception.RequestRefused(
-            ['the nodes of a forced host cannot be read from every cell']
+            ['the nodes of a host cannot be read from every cell']
         )
     by_host: dict[str, list[str]] = {}
     for host, uuid in (pair for answer in answers for pair in answer):
         by_host.setdefault(host, []).append(uuid)
+    return by_host
+
+
+def _forced_nodes(
+    context: nova_context.RequestContext,
+    hosts: Sequence[str],
+    nodes: Sequence[str],
+) -> dict[str, list[str]]:
+    """Return the uuids of the compute nodes, by name of the host.
+
+    :raises RequestRefused: if there are none, or too many.
+    """
+    by_host = nodes_by_host(context, hosts, nodes)
     number = sum(map(len, by_host.values()))
     if len(by_host) < len(hosts) or not number:
         raise exception.RequestRefused(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from nova import objects
 from oslo_log import log as logging
 
+from isolate_aggregates.nova import recheck
 from isolate_aggregates.record import CONFIGURATION, LOGGER, closing
 from isolate_aggregates.text import short
 
@@ -254,9 +255,20 @@ def _question(trace: Trace) -> examination.Question:
         tuple(resources.to_querystring() for resources, _ in trace.asked),
         forbidden,
         required,
-        frozenset(trace.offered),
+        frozenset(trace.offered) | _ignored(trace),
         functools.cache(functools.partial(_origin, trace)),
         functools.partial(closing, decision) if decision else lambda own: [],
+    )
+
+
+def _ignored(trace: Trace) -> frozenset[str]:
+    """Return the uuids of the nodes of hosts that Nova ignores."""
+    spec = trace.spec
+    hosts = spec.ignore_hosts if 'ignore_hosts' in spec else None
+    if not hosts:
+        return frozenset()
+    return frozenset().union(
+        *recheck.nodes_by_host(trace.context, hosts).values()
     )
 
 

@@ -213,7 +213,7 @@ def test_an_unknown_forced_host_is_refused(fakes):
 def test_a_cell_that_does_not_answer_refuses(fakes):
     fakes.broken_cell = True
     assert fakes.reasons(force_hosts=['h1']) == [
-        'the nodes of a forced host cannot be read from every cell'
+        'the nodes of a host cannot be read from every cell'
     ]
 
 

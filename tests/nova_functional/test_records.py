@@ -57,6 +57,8 @@ class Incidents(ShorteningCloudTest):
 
     def setUp(self):
         super().setUp()
+        # More than Placement takes here, also on a busy machine.
+        self.stub_out('isolate_aggregates.examination._SECONDS', 60.0)
         self.flags(instances=500, cores=-1, ram=-1, group='quota')
         self.licensed = self.aggregate(
             'licensed', ['host1'], {LOCK: 'required'}, zone='z1'

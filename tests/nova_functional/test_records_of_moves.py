@@ -50,6 +50,27 @@ class Moves(Incidents):
             'host3': [f'{LOCK}=required'],
         }
 
+    def test_a_resize_whose_own_host_is_too_small(self):
+        server = self.boot(self.flavor(), project=OWNER)
+        assert host_of(server) == 'host3'
+        self.flags(allow_resize_to_same_host=False)
+        self.boot(self.sized(disk=900), project=OWNER)
+        larger = self.sized(disk=200)
+
+        self.user(OWNER).post_server_action(
+            server['id'],
+            {'resize': {'flavorRef': larger}},
+            check_response_status=[202, 400],
+        )
+
+        record = self.record_of(server, 'move')
+        assert record['keys']['ignored'] == ['host3']
+        assert self.locks_of(record) == {
+            'host1': [f'{LOCK}=required'],
+            'host2': [f'{LEASE}=true'],
+        }
+        assert record['detail']['room']
+
     def test_a_live_migration_to_a_locked_host(self):
         server = self.boot(self.flavor(), project=OWNER)
         self.admin_api.post_server_action(
