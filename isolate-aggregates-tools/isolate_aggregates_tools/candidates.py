@@ -12,7 +12,7 @@ from isolate_aggregates.query_limit import (
     memberships,
 )
 from isolate_aggregates_tools import errors as tools_errors
-from isolate_aggregates_tools import taken
+from isolate_aggregates_tools import nova_candidates
 from isolate_aggregates_tools.answers.deciding import decided
 from isolate_aggregates_tools.cloud.cloud import Cloud
 from isolate_aggregates_tools.placement.client import AllocationCandidates
@@ -68,7 +68,7 @@ class CandidateHosts:
     queries: Sequence[ResourceRequest]
     hosts: tuple[CandidateHost, ...]
     dropped_hosts: tuple[DroppedHost, ...] = ()
-    scheduling: taken.Scheduling = taken.NORMAL
+    scheduling: nova_candidates.Scheduling = nova_candidates.NORMAL
     is_simulated: bool = False
 
     @property
@@ -132,7 +132,7 @@ def allowed(
         queries,
         tuple(host for host in hosts if host.name not in names),
         dropped_hosts,
-        taken.returned(answers, ask, cloud.compute_nodes),
+        nova_candidates.returned(answers, ask, cloud.compute_nodes),
         is_simulated,
     )
 
@@ -172,7 +172,7 @@ def _dropped(
         if host.is_forbidden:
             reasons = [_FORBIDDEN]
         elif not host.candidates:
-            reasons = [taken.SKIPPED]
+            reasons = [nova_candidates.SKIPPED]
         if reasons:
             yield DroppedHost(host.name, tuple(reasons))
 
@@ -218,7 +218,7 @@ def _hosts(
         for root, offers in answer.by_root(query).items():
             if answer.only_shares(root) and root not in cloud.compute_nodes:
                 continue
-            considered = taken.of_node(offers, root)
+            considered = nova_candidates.of_node(offers, root)
             candidates = [
                 candidate
                 for candidate in considered

@@ -22,7 +22,7 @@ import itertools
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates_tools import taken
+from isolate_aggregates_tools import nova_candidates
 from isolate_aggregates_tools.cloud.snapshot import Snapshot, provider_index
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.provider import Provider
@@ -267,7 +267,7 @@ def _in_a_tree(
             answer = simulator(now.values(), request).allocation_candidates(
                 request
             )
-            candidates = taken.of_node(
+            candidates = nova_candidates.of_node(
                 answer.by_root(request).get(root.uuid, ()), root.uuid
             )
             if not candidates:
@@ -330,9 +330,9 @@ def simulator(
 
 def scheduling(
     snapshot: Snapshot, queries: Collection[ResourceRequest]
-) -> taken.Scheduling:
+) -> nova_candidates.Scheduling:
     """Return what Nova makes of Placement's answers to some queries."""
-    return taken.simulated(
+    return nova_candidates.simulated(
         [
             (simulator(provider_index(snapshot), query), query)
             for query in queries

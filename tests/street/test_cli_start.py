@@ -13,7 +13,7 @@ from cases import cases
 import pytest
 
 from isolate_aggregates_tools.cli import app
-from isolate_aggregates_tools.cli.listed import descriptions
+from isolate_aggregates_tools.cli.command_help import descriptions
 
 ROOT = pathlib.Path(__file__).parents[2]
 FILE = str(ROOT / 'examples' / 'gpu-hosts.yaml')

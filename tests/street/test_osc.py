@@ -130,7 +130,7 @@ def test_no_option_of_a_command_conflicts_with_the_client(
             [
                 'isolate_aggregates',
                 'isolate_aggregates.lazy',
-                'isolate_aggregates_tools.cli.listed',
+                'isolate_aggregates_tools.cli.command_help',
             ],
         ),
     ],

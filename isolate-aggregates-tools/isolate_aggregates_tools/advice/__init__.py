@@ -4,13 +4,14 @@
 1. ``commands`` writes the commands.
 2. ``outcome`` carries them out on a snapshot, in memory.
 3. ``effects`` compares who may use which hosts before and after a repair.
-4. ``openings`` says whom a repair lets in, as data and in words.
-5. ``refusals`` finds the commands that nova-api refuses.
+4. ``admitted`` says whom a repair lets in, as data and in words.
+5. ``many_repairs`` compares the clouds before and after many at once.
 6. ``near_names`` compares names, ``spelling`` finds what is misspelled, and
-   ``renamed`` finds hosts with another name.
+   ``renamed_hosts`` finds hosts with another name.
 7. ``causes`` says why a request has no host however empty the hosts are, and
-   ``nowhere`` which flavors have none.
-8. ``ways`` proposes changes for a request, and ``mending`` tries them.
+   ``unplaceable`` which flavors have none.
+8. ``proposals`` proposes changes for a request, ``request_repairs`` tries
+   them, and ``full_hosts`` and ``unpinning`` propose how to free room.
 """
 
 from isolate_aggregates_tools.advice.effects import Advice, Effects

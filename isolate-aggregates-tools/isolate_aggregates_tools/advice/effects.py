@@ -13,14 +13,14 @@ import itertools
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates_tools.advice import at_once, commands, outcome
-from isolate_aggregates_tools.advice.commands import Commands
-from isolate_aggregates_tools.advice.openings import (
+from isolate_aggregates_tools.advice import commands, many_repairs, outcome
+from isolate_aggregates_tools.advice.admitted import (
     KnownOpenings,
     Opening,
     openings,
     sentence,
 )
+from isolate_aggregates_tools.advice.commands import Commands
 from isolate_aggregates_tools.advice.repair import Repair
 from isolate_aggregates_tools.answers import deciding, scope
 from isolate_aggregates_tools.answers.deciding import Questions
@@ -159,20 +159,20 @@ class Effects:
         Those that depend on each other are compared when they are asked for.
         """
         unknown = (todo for todo in some if todo not in self._compared)
-        repairs = at_once.local(self.snapshot, unknown)
+        repairs = many_repairs.local(self.snapshot, unknown)
         if len(repairs.hosts) > 1:
             with deciding.silent():
                 self._compared.update(self._compared_at_once(repairs))
 
     def _compared_at_once(
-        self, repairs: at_once.Local
+        self, repairs: many_repairs.Local
     ) -> Mapping[Commands, Comparison]:
         """Return comparisons; none if something else has changed too."""
         before, after = self.snapshot, repairs.after
         worlds = [self._everywhere]
         worlds.append(self._worlds(after, None, *worlds))
         shares = [
-            at_once.Shares(repairs.hosts, *each)
+            many_repairs.Shares(repairs.hosts, *each)
             for each in zip(*worlds, strict=True)
         ]
         projects = self._projects_at(repairs)
@@ -181,7 +181,9 @@ class Effects:
         old_questions = self.questions(before)
         questions = self.questions(after)
         # Most servers use the same of the hosts that matter.
-        alike: dict[tuple[str | None, tuple[at_once.Use, ...]], list[Asker]]
+        alike: dict[
+            tuple[str | None, tuple[many_repairs.Use, ...]], list[Asker]
+        ]
         alike = {}
         for flavor, image, project in itertools.product(
             scope.flavors(before),
@@ -190,7 +192,7 @@ class Effects:
         ):
             old = old_questions.of(flavor, image, project)
             new = questions.of(flavor, image, project)
-            if not at_once.is_local(old, new, traits):
+            if not many_repairs.is_local(old, new, traits):
                 return {}
             uses = tuple(each.use(old, new) for each in shares)
             alike.setdefault((project, uses), []).append(
@@ -223,7 +225,7 @@ class Effects:
         }
 
     def _projects_at(
-        self, repairs: at_once.Local
+        self, repairs: many_repairs.Local
     ) -> Mapping[Commands, tuple[str | None, ...]]:
         """Return the projects to ask about for the hosts of each repair."""
         named: dict[str, frozenset[str]] = {}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates_tools.advice import Repair, commands
-from isolate_aggregates_tools.advice import renamed as advice
+from isolate_aggregates_tools.advice import renamed_hosts as advice
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.placement.provider import Provider

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.advice.nowhere import Nowhere
+from isolate_aggregates_tools.advice.unplaceable import Nowhere
 from isolate_aggregates_tools.answers.deciding import silent
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.demands import NOWHERE, traits_if_valid

@@ -17,7 +17,12 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice import Repair, commands, mending, outcome
+from isolate_aggregates_tools.advice import (
+    Repair,
+    commands,
+    outcome,
+    request_repairs,
+)
 from isolate_aggregates_tools.advice.commands import Commands
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.deciding import silent
@@ -187,7 +192,7 @@ class _Trial:
         """
         shorter: dict[int, Repair] = {}
         wholes = {
-            number: list(mending.parts(repair.commands))
+            number: list(request_repairs.parts(repair.commands))
             for number, repair in first.items()
             if _is_tried(repair) and len(repair.commands) > 1
         }

@@ -13,7 +13,7 @@ from cliff import commandmanager
 from isolate_aggregates import entry_points
 from isolate_aggregates.suggestions import meant
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.cli.listed import Listed, descriptions
+from isolate_aggregates_tools.cli.command_help import Listed, descriptions
 
 if TYPE_CHECKING:
     from cliff import app

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates.text import counted
-from isolate_aggregates_tools import comparison, taken
+from isolate_aggregates_tools import comparison, nova_candidates
 from isolate_aggregates_tools.capacity import (
     HostFit,
     fitting_servers,
@@ -82,7 +82,7 @@ class _Answer:
     rejection: str | None
     fits: Sequence[HostFit] = ()
     difference: comparison.Difference | None = None
-    scheduling: taken.Scheduling = taken.NORMAL
+    scheduling: nova_candidates.Scheduling = nova_candidates.NORMAL
 
     @property
     def _total(self) -> int:

@@ -33,7 +33,7 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lock:
+class NewLock:
     """The lock that an aggregate gets."""
 
     aggregate: Aggregate
@@ -44,7 +44,7 @@ class Lock:
 
 @dataclass(frozen=True, kw_only=True)
 class _Locked:
-    lock: Lock | None
+    lock: NewLock | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,14 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import counted
-from isolate_aggregates_tools import comparison, explain, ranges, taken
+from isolate_aggregates_tools import (
+    comparison,
+    explain,
+    nova_candidates,
+    ranges,
+)
 from isolate_aggregates_tools.advice import Advice, Effects
-from isolate_aggregates_tools.advice.mending import mendings
+from isolate_aggregates_tools.advice.request_repairs import mendings
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.capacity import rejection, scheduling
 from isolate_aggregates_tools.cli import output
@@ -244,7 +249,7 @@ class _Answer:
     is_refused: bool
     is_of_server: bool
     is_in_groups: bool
-    scheduling: taken.Scheduling = taken.NORMAL
+    scheduling: nova_candidates.Scheduling = nova_candidates.NORMAL
     difference: comparison.Difference | None = None
 
     @lazy_property

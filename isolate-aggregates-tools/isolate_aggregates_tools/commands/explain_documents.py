@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from isolate_aggregates_tools import documents
-from isolate_aggregates_tools.advice.openings import Opening
+from isolate_aggregates_tools.advice.admitted import Opening
 from isolate_aggregates_tools.commands.request_documents import (
     LeftToHostFilter,
     Limited,

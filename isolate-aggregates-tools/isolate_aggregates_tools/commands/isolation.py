@@ -72,7 +72,7 @@ class ListLocks(output.ReportLister):
 def _document(entries: Iterable[LockOverview]) -> documents.Locks:
     return documents.Locks(
         locks=tuple(
-            documents.Lock(
+            documents.ListedLock(
                 name=entry.lock.name,
                 aggregates=tuple(
                     Aggregate(name=a.name, uuid=a.uuid)

@@ -11,7 +11,7 @@ from isolate_aggregates_tools.locks.documents import Usage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lock:
+class ListedLock:
     """A lock, and what is behind it."""
 
     name: str
@@ -25,7 +25,7 @@ class Lock:
 class Locks:
     """All locks."""
 
-    locks: tuple[Lock, ...]
+    locks: tuple[ListedLock, ...]
 
 
 LIST = documents.schema(Locks, 'All locks, and what is behind them')

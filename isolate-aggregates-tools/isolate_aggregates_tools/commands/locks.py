@@ -97,7 +97,7 @@ class LockAggregate(changes.ChangeCommand):
         """Return the changes, and the aggregate with the lock it has then."""
         aggregate = plan.aggregate
         return documents.LockChanges(
-            lock=documents.Lock(
+            lock=documents.NewLock(
                 aggregate=Aggregate(name=aggregate.name, uuid=aggregate.uuid),
                 hosts=tuple(sorted(aggregate.hosts)),
                 traits=plan.traits,

@@ -126,8 +126,8 @@ class ShowMatrix(output.ReportLister):
             return {}
         # Imported late: most clouds do not need it.
         from isolate_aggregates_tools.advice.causes import Causes
-        from isolate_aggregates_tools.advice.nowhere import Nowhere
         from isolate_aggregates_tools.advice.spelling.known import KnownNames
+        from isolate_aggregates_tools.advice.unplaceable import Nowhere
 
         snapshot = cloud.snapshot
         every = Pipeline(loading.load(self.app.conf))

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from isolate_aggregates_tools import documents, taken
+from isolate_aggregates_tools import documents, nova_candidates
 from isolate_aggregates_tools.comparison import Deviation
 from isolate_aggregates_tools.documents import Count, Names, one_of
 
 Rejected = Annotated[str | None, 'Why Placement would reject the query.']
 NotKnown = Annotated[Names, 'What Nova knows and the command does not.']
 Limited = Annotated[
-    taken.Limited | None, 'Null if Nova asks for all candidates.'
+    nova_candidates.Limited | None, 'Null if Nova asks for all candidates.'
 ]
 Mixed = Annotated[Names, 'The hosts that Nova may give candidates of others.']
 

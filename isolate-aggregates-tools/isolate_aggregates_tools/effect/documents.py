@@ -89,7 +89,7 @@ class Nowhere:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lock:
+class LockChange:
     """A lock whose hosts change."""
 
     lock: str
@@ -182,7 +182,7 @@ class Effect:
         'The projects whose hosts change, by what tags of aggregates say of '
         'them.',
     ]
-    locks: Annotated[tuple[Lock, ...], 'The locks whose hosts change.']
+    locks: Annotated[tuple[LockChange, ...], 'The locks whose hosts change.']
     reservations: Annotated[
         tuple[Reservation, ...],
         'The reservations whose hosts change, by the key in the metadata of '

@@ -16,8 +16,8 @@ from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates_tools import ranges
 from isolate_aggregates_tools.advice import commands, outcome
+from isolate_aggregates_tools.advice.admitted import Opening, needed, openings
 from isolate_aggregates_tools.advice.commands import Commands
-from isolate_aggregates_tools.advice.openings import Opening, needed, openings
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.answers.scope import Asker

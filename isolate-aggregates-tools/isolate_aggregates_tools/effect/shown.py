@@ -148,7 +148,7 @@ def document(effect: Effect) -> documents.Effect:
         users=effect.users,
         projects=effect.projects,
         locks=tuple(
-            documents.Lock(lock=each.lock, **_hosts(each))
+            documents.LockChange(lock=each.lock, **_hosts(each))
             for each in effect.locks
         ),
         reservations=tuple(

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates_tools import ranges
-from isolate_aggregates_tools.explain.concluded import Concluded
+from isolate_aggregates_tools.explain.conclusions import Concluded
 from isolate_aggregates_tools.explain.requirements import Requirement
 from isolate_aggregates_tools.explain.verdicts import (
     Cause,

@@ -12,7 +12,7 @@ import copy
 import functools
 import itertools
 
-from isolate_aggregates_tools.explain.divided import DividedRequest
+from isolate_aggregates_tools.explain.splitting import DividedRequest
 from isolate_aggregates_tools.placement.group import (
     RequestGroup,
     ResourceRequest,

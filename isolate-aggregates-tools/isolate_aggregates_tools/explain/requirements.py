@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 import dataclasses
 
 from isolate_aggregates import text
-from isolate_aggregates_tools import taken
+from isolate_aggregates_tools import nova_candidates
 from isolate_aggregates_tools.explain.host import HostProviders, provider_names
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
@@ -415,7 +415,7 @@ class FromNode(Requirement):
         return 'Nova: takes something from the compute node itself'
 
     def reason(self, host: HostProviders) -> str:
-        return taken.SKIPPED
+        return nova_candidates.SKIPPED
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,9 +19,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import Conclusion, Destination
 from isolate_aggregates_tools.capacity import check_traits
 from isolate_aggregates_tools.cloud.snapshot import Snapshot, provider_index
-from isolate_aggregates_tools.explain import together
-from isolate_aggregates_tools.explain.concluded import Concluded
-from isolate_aggregates_tools.explain.divided import DividedRequest
+from isolate_aggregates_tools.explain import joint_requirements
+from isolate_aggregates_tools.explain.conclusions import Concluded
 from isolate_aggregates_tools.explain.host import Context, HostProviders
 from isolate_aggregates_tools.explain.offers import Offers
 from isolate_aggregates_tools.explain.requirements import (
@@ -29,6 +28,7 @@ from isolate_aggregates_tools.explain.requirements import (
     FromNode,
     Requirement,
 )
+from isolate_aggregates_tools.explain.splitting import DividedRequest
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.provider import Provider
 from isolate_aggregates_tools.request import constraints
@@ -123,7 +123,7 @@ def _text(cause: Cause, host: HostProviders) -> str:
     """Return the message for a host that a cause excludes."""
     if len(cause) == 1:
         return cause[0].reason(host)
-    return together.reason(cause, host)
+    return joint_requirements.reason(cause, host)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,7 +34,7 @@ from isolate_aggregates_tools.placement.provider import (
     trees,
 )
 
-_Details = documents.Lock | documents.Aggregate | documents.Host
+_Details = documents.LockDetails | documents.Aggregate | documents.Host
 
 KINDS = ('lock', 'aggregate', 'host')
 
@@ -93,9 +93,9 @@ class Details:
         if 'host' in kinds:
             yield from (p.host for p in snapshot.providers if p.host)
 
-    def _of_lock(self, lock: Lock) -> documents.Lock:
+    def _of_lock(self, lock: Lock) -> documents.LockDetails:
         [summary] = overview(self._cloud.snapshot, [lock])
-        return documents.Lock(
+        return documents.LockDetails(
             name=lock.name,
             aggregates=tuple(sorted(a.name for a in lock.aggregates)),
             hosts=summary.hosts,

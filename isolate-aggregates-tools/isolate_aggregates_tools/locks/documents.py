@@ -35,7 +35,7 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lock:
+class LockDetails:
     """Everything about a lock."""
 
     kind: Annotated[str, one_of('lock')] = 'lock'
@@ -93,5 +93,6 @@ class Host:
 
 
 SHOW = documents.schema(
-    Lock | Aggregate | Host, 'Everything about a lock, an aggregate or a host'
+    LockDetails | Aggregate | Host,
+    'Everything about a lock, an aggregate or a host',
 )

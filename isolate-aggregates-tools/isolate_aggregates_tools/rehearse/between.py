@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from oslo_config import cfg
 
 from isolate_aggregates_tools import ranges
-from isolate_aggregates_tools.advice.openings import openings
+from isolate_aggregates_tools.advice.admitted import openings
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.effect import gaps

@@ -45,7 +45,7 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lock:
+class LockSurvival:
     """The servers behind a lock."""
 
     lock: str
@@ -67,7 +67,7 @@ class Survival:
         'The failures that leave servers without a host, the worst first.',
     ]
     locks: Annotated[
-        tuple[Lock, ...],
+        tuple[LockSurvival, ...],
         'The most servers behind each lock that have nowhere to go.',
     ]
     room: Annotated[

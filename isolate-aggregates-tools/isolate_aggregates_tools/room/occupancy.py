@@ -14,7 +14,7 @@ import dataclasses
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates_tools import taken
+from isolate_aggregates_tools import nova_candidates
 from isolate_aggregates_tools.capacity import involved, simulator
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.servers import Server
@@ -305,7 +305,7 @@ class Occupancy:
             except exception.BadQuery:
                 continue
             for root in _roots(tree, host):
-                candidates = taken.of_node(
+                candidates = nova_candidates.of_node(
                     answer.by_root(query).get(root, ()), root
                 )
                 if candidates:

@@ -129,7 +129,7 @@ def survival_document(survival: Survival) -> documents.Survival:
             if case.stranded
         ),
         locks=tuple(
-            documents.Lock(lock=lock, without_host=number)
+            documents.LockSurvival(lock=lock, without_host=number)
             for lock, number in survival.locks.items()
         ),
         room=survival.margins,

@@ -32,13 +32,13 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates_tools import ranges, taken
+from isolate_aggregates_tools import nova_candidates, ranges
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.embedded import embedded_client
 from isolate_aggregates_tools.explain import explain
 from isolate_aggregates_tools.explain import groups as host_groups
-from isolate_aggregates_tools.explain.divided import DividedRequest
 from isolate_aggregates_tools.explain.requirements import FromNode
+from isolate_aggregates_tools.explain.splitting import DividedRequest
 from isolate_aggregates_tools.placement.group import (
     RequestGroup,
     ResourceRequest,
@@ -300,7 +300,9 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
         assert verdict.is_candidate == (verdict.provider in candidates)
         if verdict.provider in skipped:
             event('Nova skips a host')
-            assert [r.text for r in verdict.reasons] == [taken.SKIPPED]
+            assert [r.text for r in verdict.reasons] == [
+                nova_candidates.SKIPPED
+            ]
         else:
             check_reasons(verdict, judge)
     for group in host_groups.hosts(explanation.verdicts):

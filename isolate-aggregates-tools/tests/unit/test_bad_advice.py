@@ -6,7 +6,7 @@ import dataclasses
 from audit_clouds import LICENSED, LOCK, configuration, first, lines
 import pytest
 
-from isolate_aggregates_tools.advice import commands, mending
+from isolate_aggregates_tools.advice import commands, request_repairs
 from isolate_aggregates_tools.advice.near_names import closest, closest_id
 from isolate_aggregates_tools.audit import AuditedCloud, audit, trial
 from isolate_aggregates_tools.testing import (
@@ -37,7 +37,7 @@ def explained(audited, flavor, project=None):
     request = audited.requests.new(flavor, None, project)
     return [
         commands.shown(repair.commands) or repair.text
-        for repair in mending.mendings(audited.effects, request)
+        for repair in request_repairs.mendings(audited.effects, request)
     ]
 
 
@@ -205,7 +205,7 @@ def test_a_missing_project_is_a_missing_key():
     assert not any(name in each for each in explained(audited, PLAIN, 'foo'))
     unlock = commands.unset(theirs, 'filter_tenant_id')
     assert commands.shown(unlock) in advice
-    [said] = audited.effects.advice([mending.Repair(unlock)])
+    [said] = audited.effects.advice([request_repairs.Repair(unlock)])
     assert said.text == 'lets flavor plain use h1 in every project'
 
 

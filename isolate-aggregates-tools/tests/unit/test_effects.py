@@ -10,7 +10,7 @@ import pytest
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates_tools.advice import Effects, Repair, commands
-from isolate_aggregates_tools.advice.openings import openings, sentence
+from isolate_aggregates_tools.advice.admitted import openings, sentence
 from isolate_aggregates_tools.answers import deciding, scope
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.answers.scope import Asker

@@ -24,7 +24,7 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates_tools.explain import explain
-from isolate_aggregates_tools.explain.concluded import Concluded
+from isolate_aggregates_tools.explain.conclusions import Concluded
 from isolate_aggregates_tools.placement.group import (
     RequestGroup,
     ResourceRequest,

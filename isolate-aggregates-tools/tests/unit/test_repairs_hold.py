@@ -12,8 +12,8 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates_tools.advice import (
     Repair,
     commands,
-    mending,
     outcome,
+    request_repairs,
 )
 from isolate_aggregates_tools.answers.deciding import Questions
 from isolate_aggregates_tools.answers.offers import Offers
@@ -224,7 +224,7 @@ def test_all_first_repairs_of_the_audit_hold_together(number):
         if todo and todo != commands.SYNC:
             assert (each.kind, each.subject) not in left
             check_taken(cloud, each.repairs[0])
-        for part in mending.parts(todo) if len(todo) > 1 else ():
+        for part in request_repairs.parts(todo) if len(todo) > 1 else ():
             # Without it the problem is there, or somebody gains less.
             rest = [c for c in todo if c not in part]
             if rest:
@@ -326,7 +326,7 @@ def test_each_repair_of_an_explanation_holds(number):
             asker = flavor.name, image and image.name, 'p1'
             if hosts_of(cloud, ['p1'], in_use=True)[asker]:
                 continue
-            repairs = mending.mendings(cloud.effects, request)
+            repairs = request_repairs.mendings(cloud.effects, request)
             # It has a repair, or says that there is none.
             assert repairs
             for repair in repairs:
@@ -341,7 +341,7 @@ def check_explained(cloud, asker, repair):
     check_taken(cloud, repair)
     check_nobody_stranded(cloud, repaired)
     check_named(cloud, [repair], repaired)
-    for part in mending.parts(repair.commands):
+    for part in request_repairs.parts(repair.commands):
         rest = tuple(c for c in repair.commands if c not in part)
         without = after(cloud, [Repair(rest)])
         assert not hosts_of(without, ['p1'], in_use=True)[asker]

@@ -18,8 +18,8 @@ from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.suggestions import meant
 from isolate_aggregates_tools.cli import (
     base,
+    command_help,
     credentials,
-    listed,
     settings,
     usage,
     versions,
@@ -131,7 +131,7 @@ class ClientCommand(command.Command):
 
 def refuse(name: str) -> NoReturn:
     """Report that a command does not exist, and exit with status 2."""
-    names = deferred.names(listed.descriptions())
+    names = deferred.names(command_help.descriptions())
     suggestion = meant(name, names.values())
     parser = usage.Parser(prog='openstack')
     parser.error(f'there is no command {name!r}{suggestion}')

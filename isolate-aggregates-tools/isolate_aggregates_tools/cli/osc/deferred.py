@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from isolate_aggregates_tools.cli.listed import Listed
+from isolate_aggregates_tools.cli.command_help import Listed
 
 if TYPE_CHECKING:
     from cliff import command

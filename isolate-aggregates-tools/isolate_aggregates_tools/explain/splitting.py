@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 import copy
 
 from isolate_aggregates.filters.constraints import Conclusion, Destination
-from isolate_aggregates_tools.explain.concluded import Concluded
+from isolate_aggregates_tools.explain.conclusions import Concluded
 from isolate_aggregates_tools.explain.requirements import (
     Amount,
     ForbiddenTrait,

@@ -22,7 +22,7 @@ from isolate_aggregates_tools import errors, filter_keys
 from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.advice.causes import Causes
 from isolate_aggregates_tools.advice.commands import SYNC, Commands
-from isolate_aggregates_tools.advice.renamed import renamed
+from isolate_aggregates_tools.advice.renamed_hosts import renamed
 from isolate_aggregates_tools.advice.repair import Repair
 from isolate_aggregates_tools.advice.spelling import (
     aggregates,

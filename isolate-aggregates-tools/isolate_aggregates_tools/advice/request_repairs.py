@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the commands after which a request gets a host.
 
-Each change that ``ways`` proposes is carried out on a copy of the cloud in
-memory, and the request is decided on again. A change is returned only if it
+Each change that ``proposals`` proposes is carried out on a copy of the cloud
+in memory, and the request is decided on again. A change is returned only if it
 gives the request a host, Nova does not refuse it, it takes the last host from
 no other server, and no part of it can be left out. If no single change does,
 pairs are tried.
@@ -20,8 +20,8 @@ from isolate_aggregates_tools.advice import commands, outcome, unpinning
 from isolate_aggregates_tools.advice.commands import SYNC, Commands
 from isolate_aggregates_tools.advice.effects import Effects
 from isolate_aggregates_tools.advice.full_hosts import FullHosts
+from isolate_aggregates_tools.advice.proposals import Ways
 from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.ways import Ways
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.request import Request
