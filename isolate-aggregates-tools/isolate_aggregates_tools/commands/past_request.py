@@ -8,11 +8,11 @@ import functools
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.record import of_decision
 from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.answers.deciding import decided
 from isolate_aggregates_tools.cli import base, output
 from isolate_aggregates_tools.cloud.cloud import Cloud
 from isolate_aggregates_tools.commands import request_arguments
@@ -145,7 +145,7 @@ class _Past:
     ) -> '_Past':
         """Return it with what is different now."""
         request = question.request
-        decision = decide(
+        decision = decided(
             request, question.cloud.index, Pipeline(loading.load(app.conf))
         )
         found = told.differences(
