@@ -381,6 +381,8 @@ def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
         },
         'config': recorder.digest,
     }
+    if recorder.omitted:
+        record['omitted'] = sorted(recorder.omitted)
     if len(servers) > 1:
         record['servers'] = {'number': len(servers), 'some': servers[:_MOST]}
     if image := request.image:

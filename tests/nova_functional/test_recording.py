@@ -80,6 +80,7 @@ class All(Recording):
     def test_neither_hints_nor_names_are_recorded(self):
         server = self.boot(self.flavor(), hints={'mine': 'secret'})
         [record] = self.records_of(server)
+        assert record['omitted'] == ['hints', 'names']
         assert 'hints' not in record['keys']
         assert record['flavor'].keys() == {'id'}
         assert record['image'].keys() == {'id'}

@@ -193,9 +193,9 @@ class _Past:
         keys = record.get('keys', {})
         if 'keys' in record.get('left_out', ()):
             yield ('zone, hosts and hints, which did not fit into the record')
-        elif 'hints' not in keys:
+        elif 'hints' in record.get('omitted', ()):
             yield (
-                'scheduler hints, if [isolate_aggregates] decisions_omit '
+                'scheduler hints, as [isolate_aggregates] decisions_omit '
                 'leaves them out of records'
             )
         if record['operation'] == 'rebuild':

@@ -333,6 +333,26 @@ def explained(run, tmp_path):
     return explained
 
 
+@cases(
+    ('more', 'is_said'),
+    {
+        'hints that are left out': ({'omitted': ['hints']}, True),
+        'names that are left out': ({'omitted': ['names']}, False),
+        'no hints': ({}, False),
+    },
+)
+def test_omitted_hints_are_not_restored(run, log, tmp_path, more, is_said):
+    result = run(
+        *('explain', '--request', 'req-0'),
+        *('--scheduler-log', log(record(**more))),
+        *('--snapshot', str(EXAMPLES / 'morning.yaml'), '-f', 'json'),
+    )
+    document = json.loads(result.out)
+    assert is_said == any(
+        each.startswith('scheduler hints') for each in document['not_restored']
+    )
+
+
 def test_a_forced_host_is_forced_again(explained):
     result, document = explained()
     assert (result.code, result.err) == (0, '')
