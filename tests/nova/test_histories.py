@@ -216,7 +216,7 @@ def _nova():
             'ALL_REQUEST_FILTERS',
             [request_filter.isolate_aggregates],
         )
-        patch.setattr(recheck, '_nodes', compute_nodes)
+        patch.setattr(recheck, '_forced_nodes', compute_nodes)
         for module in (cache, waiting):
             patch.setattr(module, 'time', TIME)
         # No server was rebuilt.

@@ -553,7 +553,7 @@ def placement(monkeypatch):
     )
     monkeypatch.setattr(
         recheck,
-        '_nodes',
+        '_forced_nodes',
         lambda context, hosts, nodes: {
             n.name: [n.uuid] for n in NODES if n.name in (*hosts, *nodes)
         },
