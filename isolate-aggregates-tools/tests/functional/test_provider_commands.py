@@ -161,17 +161,17 @@ def test_no_trait_is_added_beside_its_opposite(does, live, node, monkeypatch):
 
 
 @cases(
-    'words, problem',
+    'words, code, problem',
     {
-        'a provider': (('nowhere', '--trait', TRAIT), 'nowhere'),
-        'an aggregate': (('', '--aggregate', 'nowhere'), 'nowhere'),
-        'a trait': (('', '--trait', 'no trait'), "'no trait'"),
+        'a provider': (('nowhere', '--trait', TRAIT), 1, 'nowhere'),
+        'an aggregate': (('', '--aggregate', 'nowhere'), 1, 'nowhere'),
+        'what is no trait': (('', '--trait', 'no trait'), 2, "'no trait'"),
     },
 )
-def test_an_unknown_name_is_refused(does, node, words, problem):
+def test_an_unknown_name_is_refused(does, node, words, code, problem):
     provider, *more = words
     result = does('provider', 'unset', provider or node['name'], *more)
-    assert result.code == 1
+    assert result.code == code
     assert problem in result.err
 
 
