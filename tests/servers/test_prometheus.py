@@ -237,7 +237,9 @@ def test_every_query_matches_metrics_of_a_real_exporter(
     configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
     FakeProjects(http)
     tags = domains.tag(SALES) | tools_domains.tags(SALES, [OTHER])
-    live.nova.aggregates.append(Aggregate('uuid-sales', 'sales', tags, id=99))
+    # Placement takes no other for a uuid.
+    uuid = '5a1e5000-0000-4000-8000-000000000000'
+    live.nova.aggregates.append(Aggregate(uuid, 'sales', tags, id=99))
     synced = tmp_path / 'sync.prom'
     result = run(
         *('--config-file', configured, 'sync', '--yes'),
