@@ -156,12 +156,10 @@ class KeysAndLocks(Incidents):
         record = self.fails(
             self.flavor({'trait:CUSTOM_LICENCED_WINDOWS': 'required'})
         )
-        self.assert_cause(
-            record,
-            'traits',
-            required=['CUSTOM_LICENCED_WINDOWS', 'OWNER_NOVA'],
-            nowhere=['CUSTOM_LICENCED_WINDOWS'],
-        )
+        misspelt = 'CUSTOM_LICENCED_WINDOWS'
+        self.assert_cause(record, 'traits', nowhere=[misspelt])
+        # Newer releases of Nova require OWNER_NOVA, too.
+        assert misspelt in record['detail']['required']
 
     def test_the_trait_does_not_exist(self):
         record = self.fails(self.flavor({'trait:CUSTOM_NONE': 'required'}))
