@@ -151,7 +151,12 @@ def shared_files():
     examples = EXAMPLE.parent
     names = {
         f'examples/{path.relative_to(examples)}'
-        for pattern in ('*.yaml', '*.jsonl', 'expectations/*.yaml')
+        for pattern in (
+            '*.yaml',
+            '*.jsonl',
+            'decisions/*',
+            'expectations/*.yaml',
+        )
         for path in examples.glob(pattern)
     }
     for folder in ('container', 'deployment', 'grafana', 'prometheus'):
