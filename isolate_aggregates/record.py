@@ -12,6 +12,7 @@ from typing import Any
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, collation
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import (
+    Cause,
     Conclusion,
     Constraint,
     Forbid,
@@ -139,7 +140,7 @@ def _parts(
         numbers = [0] * len(parts)
         numbers[:1] = [len(constraint.uuids)]
         return [
-            ('locks', part, number)
+            ('locks', _kept(part), number)
             for part, number in zip(parts, numbers, strict=True)
         ]
 
@@ -148,6 +149,16 @@ def _parts(
     # Equal for all requests that lack the same keys, but for names.
     key = 'first parts', conclusion.filter_name, constraint.uuids
     return index.remember(key, first)
+
+
+def _kept(part: Forbid) -> Forbid:
+    """Return what a record tells of a constraint, without its request.
+
+    It outlives the request, and the cause of another package may hold that.
+    """
+    locks = tuple(map(str, getattr(part.cause, 'locks', ())))
+    kind = str(getattr(part.cause, 'kind', ''))
+    return Forbid(part.aggregates[:MOST], Cause(kind, '', locks))
 
 
 def _named(aggregate: Aggregate, part: Constraint) -> dict[str, Any]:

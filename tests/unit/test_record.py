@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a record says about the conclusions of the request filters."""
 
+import gc
+import weakref
+
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.constraints import (
@@ -143,6 +146,35 @@ def test_equal_locks_are_computed_once_for_a_snapshot():
         decision = of(LazyForbid(uuids, make, groups), index=index)
         assert of_decision(decision)['locks']
     assert len(made) == 1
+
+
+def test_what_is_kept_of_a_snapshot_leads_back_to_no_request():
+    """A filter of another package may have a cause that holds it."""
+
+    class Holding:
+        kind = 'held'
+        locks = ('trait:A',)
+
+        def __init__(self, request):
+            self.request = request
+
+    index = AggregateIndex([LICENSED])
+    groups = ((LICENSED,),)
+    request = make_request()
+    constraint = LazyForbid(
+        frozenset({'u1'}),
+        lambda held=request: [Forbid((LICENSED,), Holding(held))],
+        groups,
+    )
+    [lock] = of_decision(of(constraint, index=index))['locks']
+    assert (lock['cause'], lock['some'][0]['locks']) == (
+        'held',
+        ['trait:A=required'],
+    )
+    is_alive = weakref.ref(request)
+    del request, constraint
+    gc.collect()
+    assert is_alive() is None
 
 
 def test_refusals_and_texts_are_limited():
