@@ -9,6 +9,7 @@ some times each second, and never twice at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -85,7 +86,8 @@ class Recorder:
         self._level = level
         self._adapter = functools.cache(adapter)
         self._observer = observer
-        self._queue: queue.Queue[_Job] = queue.Queue(_QUEUE)
+        self._queue: queue.Queue[_Job | None] = queue.Queue(_QUEUE)
+        self._is_closed = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._tokens, self._filled_at = float(_BURST), time.monotonic()
@@ -145,20 +147,35 @@ class Recorder:
                 )  # fmt: skip
                 self._thread.start()
 
+    def close(self) -> None:
+        """Let the thread end after what it has been given."""
+        self._is_closed = True
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait(None)
+
     def _work(self) -> None:
         while True:
             job = self._queue.get()
-            time.sleep(max(0, job.at + _DELAY - time.monotonic()))
-            try:
-                self._compare(job)
-                if job.is_examined:
-                    self._examine(job.record, job.trace)
-                if job.record:
-                    self._emit(job.record, job.trace)
-            except Exception:
-                LOG.exception('A decision is not recorded.')
+            if job is not None:
+                self._complete(job)
             # Nothing is kept of a request while there is no other.
             del job
+            with self._starting:
+                if self._is_closed and self._queue.empty():
+                    # A request that had begun before may need another one.
+                    self._thread = None
+                    return
+
+    def _complete(self, job: _Job) -> None:
+        time.sleep(max(0, job.at + _DELAY - time.monotonic()))
+        try:
+            self._compare(job)
+            if job.is_examined:
+                self._examine(job.record, job.trace)
+            if job.record:
+                self._emit(job.record, job.trace)
+        except Exception:
+            LOG.exception('A decision is not recorded.')
 
     def _compare(self, job: _Job) -> None:
         """Have the filters in shadow decide."""

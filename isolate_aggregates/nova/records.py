@@ -148,7 +148,9 @@ def unusable(host: str) -> None:
 def install(recorder: Recorder) -> None:
     """Record the decisions of this process from now on."""
     global _recorder
-    _recorder = recorder
+    former, _recorder = _recorder, recorder
+    if former is not None:
+        former.close()
     _wrap(manager.SchedulerManager, 'select_destinations', _selected)
     _wrap(manager.SchedulerManager, '_ensure_sufficient_hosts', _ensured)
     _wrap(report.SchedulerReportClient, 'get_allocation_candidates', _asked)
@@ -170,7 +172,9 @@ def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 def uninstall() -> None:
     """Give Nova its functions back."""
     global _recorder
-    _recorder = None
+    former, _recorder = _recorder, None
+    if former is not None:
+        former.close()
     while _replaced:
         (owner, name), former = _replaced.popitem()
         setattr(owner, name, former)

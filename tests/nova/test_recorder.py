@@ -58,19 +58,38 @@ def lines():
     log.setLevel(level)
 
 
+@pytest.fixture
+def recorder_of():
+    """Return a function that makes recorders; their threads end."""
+    made = []
+
+    def make(observer, may):
+        made.append(
+            recorder.Recorder(
+                'none', frozenset(), {}, object, observer, Waiting(may)
+            )
+        )
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+        if (thread := one._thread) is not None:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
 def written(made, number):
     for _ in range(number):
         made.write(dict, records.Trace(None, None, ()), is_wanted=False)
 
 
-def test_each_worker_has_a_thread_of_its_own(lines):
+def test_each_worker_has_a_thread_of_its_own(recorder_of, lines):
     """Workers are forked, and threads are not."""
     may = threading.Event()
     may.set()
     observer = Counting()
-    made = recorder.Recorder(
-        'none', frozenset(), {}, object, observer, Waiting(may)
-    )
+    made = recorder_of(observer, may)
     written(made, 1)
 
     def in_worker(pipe):
@@ -90,12 +109,10 @@ def test_each_worker_has_a_thread_of_its_own(lines):
     worker.join()
 
 
-def test_what_shadow_has_no_time_for_is_said(lines):
+def test_what_shadow_has_no_time_for_is_said(recorder_of, lines):
     may = threading.Event()
     observer = Counting()
-    made = recorder.Recorder(
-        'none', frozenset(), {}, object, observer, Waiting(may)
-    )
+    made = recorder_of(observer, may)
     lines.clear()
     written(made, recorder._QUEUE + 10)
     late = observer.effects['failed']
@@ -103,3 +120,28 @@ def test_what_shadow_has_no_time_for_is_said(lines):
     assert len(lines) == late
     assert all('too many requests at once' in line for line in lines)
     may.set()
+
+
+def test_the_thread_ends_where_another_recorder_takes_over(
+    recorder_of, lines, monkeypatch
+):
+    """As for the next worker of the same process."""
+    monkeypatch.setattr(records, '_recorder', None)
+    may = threading.Event()
+    observer = Counting()
+    first, second = recorder_of(observer, may), recorder_of(observer, may)
+    monkeypatch.setattr(records, '_wrap', lambda *_: None)
+    records.install(first)
+    lines.clear()
+    written(first, 2)
+    thread = first._thread
+    records.install(second)
+    may.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    # Nothing is lost, not even of a request that had begun before.
+    assert len(lines) == 2
+    written(first, 1)
+    if (last := first._thread) is not None:
+        last.join(60)
+    assert (len(lines), first._thread) == (3, None)
