@@ -17,11 +17,11 @@ import glob
 import os
 import re
 
-from keystoneauth1 import exceptions, loading
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import options
+from isolate_aggregates import exception, options
+from isolate_aggregates.filters import loading
 from isolate_aggregates.suggestions import meant
 
 # How similar a misspelt name is to the right one, as difflib measures it. One
@@ -73,17 +73,59 @@ class UnknownName:
     :param problem: A sentence without its full stop.
     :param is_certain: Whether it is a mistake. A section may also be that of
         another program, and an option may be left over from an older Nova.
+    :param is_left_over: Whether an older Nova has read it.
     """
 
     problem: str
     is_certain: bool = True
+    is_left_over: bool = False
 
 
-def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
+def misspelt_names(conf: cfg.ConfigOpts) -> list[UnknownName]:
+    """Return the names that a command must report, without Nova's options.
+
+    :param conf: A configuration that was read, with the options of this
+        package except those for the connection to a cloud.
+    """
+
+    more = {
+        name
+        for path in files(conf)
+        for section, names in parsed(path).items()
+        if section.lower() == ia_conf.GROUP
+        for name in names
+    }.difference(_registered(conf, ia_conf.GROUP))
+    if more:
+        # In another configuration, as a command that needs no cloud does not
+        # check the options for the connection.
+        conf = _with_connection(conf)
+        # The command reports a filter that cannot be loaded.
+        with contextlib.suppress(exception.IsolateAggregatesError, cfg.Error):
+            loading.load(conf)
+    names = unknown_names(conf, connection=bool(more))
+    return [name for name in names if not name.is_left_over]
+
+
+def _with_connection(conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
+    """Read the same files with the options for the connection, too."""
+    more = cfg.ConfigOpts()
+    options.register_opts(more)
+    more(
+        [f'--config-file={path}' for path in files(conf)],
+        default_config_files=[],
+        default_config_dirs=[],
+    )
+    return more
+
+
+def unknown_names(
+    conf: cfg.ConfigOpts, connection: bool = True
+) -> Iterator[UnknownName]:
     """Yield the names in the configuration files that have no effect.
 
     :param conf: A configuration with the options of Nova, of this package and
         of the configured request filters.
+    :param connection: Whether it has those for the connection to a cloud, too.
     """
     ours = {
         section: {option.dest for option in opts}
@@ -99,14 +141,20 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
         for section, names in ours.items()
         for name in names - _COMMON
     }
-    try:
-        ours[ia_conf.GROUP] |= _auth_options(conf)
-    except exceptions.NoMatchingPlugin as exc:
-        plugins = loading.get_available_plugin_names()
-        yield UnknownName(
-            f'[{ia_conf.GROUP}] auth_type names the unknown plugin '
-            f'{exc.name}{meant(exc.name, plugins)}'
-        )
+    if connection and (name := _auth_plugin(conf)):
+        # Imported late: a command for a cloud file does not need it.
+        from keystoneauth1 import exceptions
+        from keystoneauth1 import loading as auth_loading
+
+        try:
+            of_plugin = auth_loading.get_auth_plugin_conf_options(name)
+            ours[ia_conf.GROUP] |= {option.dest for option in of_plugin}
+        except exceptions.NoMatchingPlugin:
+            plugins = auth_loading.get_available_plugin_names()
+            yield UnknownName(
+                f'[{ia_conf.GROUP}] auth_type names the unknown plugin '
+                f'{name}{meant(name, plugins)}'
+            )
     for path in files(conf):
         for section, names in parsed(path).items():
             group = section if section == options.DEFAULT else section.lower()
@@ -127,6 +175,7 @@ def unknown_names(conf: cfg.ConfigOpts) -> Iterator[UnknownName]:
                     yield UnknownName(
                         f'{subject} is no longer read by Nova; {instead}',
                         is_certain=False,
+                        is_left_over=True,
                     )
                 elif name in places:
                     yield UnknownName(
@@ -154,19 +203,12 @@ def _near(name: str, names: Collection[str]) -> str | None:
     return near[0] if near else None
 
 
-def _auth_options(conf: cfg.ConfigOpts) -> set[str]:
-    """Return the options of the configured plugin for Keystone.
-
-    :raises NoMatchingPlugin: if there is no such plugin.
-    """
+def _auth_plugin(conf: cfg.ConfigOpts) -> str | None:
+    """Return the name of the configured plugin for Keystone."""
     section = conf[ia_conf.GROUP]
     # With auth_section, keystoneauth reads another section instead.
-    name = None if section.auth_section else section.auth_type
-    if not name:
-        return set()
-    return {
-        option.dest for option in loading.get_auth_plugin_conf_options(name)
-    }
+    name: str | None = None if section.auth_section else section.auth_type
+    return name
 
 
 def _registered(conf: cfg.ConfigOpts, group: str) -> set[str]:

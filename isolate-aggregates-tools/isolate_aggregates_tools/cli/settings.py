@@ -8,8 +8,11 @@ from oslo_config import cfg
 
 from isolate_aggregates import options
 from isolate_aggregates.text import short
+from isolate_aggregates.upgrade_check import unknown
 from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import files as ia_files
+
+LOG = logging.getLogger(__name__)
 
 PROJECT = 'isolate-aggregates'
 
@@ -58,7 +61,7 @@ def register(conf: cfg.ConfigOpts) -> None:
 def read(
     conf: cfg.ConfigOpts, files: Sequence[str], directories: Sequence[str]
 ) -> None:
-    """Read the configuration files.
+    """Read the configuration files, and warn of names that nothing reads.
 
     :param files: The files; empty for those in the default locations.
     """
@@ -81,6 +84,8 @@ def read(
         names = ', '.join([*files, *directories])
         raise unreadable(names or f'{PROJECT}.conf', exc) from exc
     options.check(conf)
+    for name in unknown.misspelt_names(conf):
+        LOG.warning('%s.', name.problem)
 
 
 def unreadable(names: str, exc: Exception) -> tools_errors.ConfigFilesError:
