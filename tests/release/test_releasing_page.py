@@ -3,22 +3,26 @@
 
 import os
 import pathlib
-import re
 import shlex
 import sys
 
 import pytest
-from releasing import ROOT, clone, run, tool
+from releasing import DISTRIBUTIONS, ROOT, clone, package_of, run, tool
 
 PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'releasing.rst'
 BIN = pathlib.Path(sys.executable).parent
 
 
-def _shown(beginning):
+def _line(beginning):
     """Return the first command of the page that begins so."""
     lines = [line.strip() for line in PAGE.read_text().splitlines()]
     first = next(each for each in lines if each.startswith(f'$ {beginning}'))
-    return shlex.split(first.removeprefix('$ '))
+    return first.removeprefix('$ ')
+
+
+def _shown(beginning):
+    """Return the words of this command."""
+    return shlex.split(_line(beginning))
 
 
 class Releaser:
@@ -62,8 +66,9 @@ def test_following_the_page_builds_a_release(releaser):
     releaser.types(*_shown('git tag'))
     releaser.types(*_shown('make dist'))
     assert releaser.built() == {
-        'isolate_aggregates-0.1.0-py3-none-any.whl',
-        'isolate_aggregates-0.1.0.tar.gz',
+        f'{package_of(name)}-0.1.0{ending}'
+        for name in DISTRIBUTIONS
+        for ending in ('-py3-none-any.whl', '.tar.gz')
     }
     assert _shown('reno report --version')[-1] == '0.1.0'
     told = releaser.types(*_shown('reno report --version'))
@@ -75,11 +80,17 @@ def test_after_a_release_the_version_must_be_raised(releaser):
     releaser.types('git', 'commit', '--quiet', '--allow-empty', '-m', 'Next')
     refused = releaser.types(*_shown('make dist'), expected=(2,))
     assert 'target version' in refused
-    setup = releaser.checkout / 'setup.cfg'
-    text = re.sub(r'(?m)^version = .*$', 'version = 0.2.0', setup.read_text())
-    setup.write_text(text)
+    releaser.types('sh', '-c', _line('sed --in-place'))
     releaser.types(*_shown('make dist'))
-    assert any('-0.2.0.dev1' in name for name in releaser.built())
+    built = releaser.built()
+    assert len(built) == 6
+    assert all('-0.2.0.dev1' in name for name in built)
+    # They still require each other.
+    told = releaser.types(
+        *('uv', 'pip', 'install', '--dry-run', '--target', 'none'),
+        *('--find-links', 'dist', '--pre', 'isolate-aggregates-reservations'),
+    )
+    assert told.count('==0.2.0.dev1') == 3, told
 
 
 def test_the_constraints_are_those_of_the_releases_that_are_tested():
