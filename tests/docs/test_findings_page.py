@@ -15,7 +15,7 @@ def kinds_in_code():
     tools = ROOT / 'isolate-aggregates-tools/isolate_aggregates_tools'
     for path in (
         *(tools / 'audit').glob('*.py'),
-        *(tools / 'advice/spelling').glob('*.py'),
+        *(tools / 'diagnosis/spelling').glob('*.py'),
     ):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and len(node.args) > 4:

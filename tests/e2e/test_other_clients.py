@@ -17,8 +17,8 @@ import pytest
 from test_printed_commands import Shell
 
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.shell import Kind
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 from thorough import examples
 
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice.spelling import flavors
+from isolate_aggregates_tools.diagnosis.spelling import flavors
 from isolate_aggregates_tools.testing import make_flavor
 
 CLASS = 'CUSTOM_RESERVATION_1'

@@ -9,9 +9,9 @@ from page_cloud import PageTest
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates_tools.advice import outcome
 from isolate_aggregates_tools.cloud.file import cloud_file
 from isolate_aggregates_tools.effect.formats import read
+from isolate_aggregates_tools.repairs import outcome
 
 AGGREGATE = 'openstack_compute_aggregate_v2'
 FLAVOR = 'openstack_compute_flavor_v2'

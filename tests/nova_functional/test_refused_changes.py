@@ -9,10 +9,10 @@ from base import IMAGE
 from day_two import CommandTest
 
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.outcome import refused_steps
 from isolate_aggregates_tools.compute.client import NovaClient
 from isolate_aggregates_tools.compute.servers import Servers
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.outcome import refused_steps
 from isolate_aggregates_tools.testing import make_compute_node, make_snapshot
 
 # How many changes are tried.

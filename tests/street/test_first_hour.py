@@ -21,8 +21,8 @@ import pytest
 import runners
 from thorough import examples
 
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.cli import app, terminal
+from isolate_aggregates_tools.repairs import commands
 
 ROOT = pathlib.Path(__file__).parents[2]
 WIDTH = 80

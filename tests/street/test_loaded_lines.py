@@ -21,7 +21,7 @@ BUDGET = {
     'decision_list': 2_300,
     'effect_show': 26_400,
     'explain': 22_600,
-    'exporter': 24_100,
+    'exporter': 23_500,
     'filter_list': 11_500,
     'key_add': 12_400,
     'key_remove': 12_400,
@@ -49,7 +49,7 @@ BUDGET = {
     'reservation_show': 14_800,
     'snapshot_save': 9_500,
     'survival_list': 26_000,
-    'sync': 18_500,
+    'sync': 15_700,
     'test': 30_400,
 }
 # The most lines of the tools that a command of the reservations loads.

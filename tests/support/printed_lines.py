@@ -13,8 +13,8 @@ from typing import Any
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.shell import Kind
 
 TRAIT = 'CUSTOM_PRINTED'

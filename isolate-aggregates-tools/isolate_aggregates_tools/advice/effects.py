@@ -9,26 +9,31 @@ after ``sync``: a repair may open what ``sync`` completes only later.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
+from typing import TYPE_CHECKING, Self
 
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates_tools.advice import commands, many_repairs, outcome
+from isolate_aggregates_tools.advice import many_repairs
 from isolate_aggregates_tools.advice.admitted import (
     KnownOpenings,
     Opening,
     openings,
     sentence,
 )
-from isolate_aggregates_tools.advice.commands import Commands
-from isolate_aggregates_tools.advice.repair import Repair
 from isolate_aggregates_tools.answers import deciding, scope
 from isolate_aggregates_tools.answers.deciding import Questions
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.answers.scope import Asker
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs import commands, outcome
+from isolate_aggregates_tools.repairs.commands import Commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.simulator.index import ProviderSet
+
+if TYPE_CHECKING:
+    from isolate_aggregates_tools.audit.cloud import AuditedCloud
 
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
@@ -96,6 +101,16 @@ class Effects:
         self._known: KnownOpenings = {}
         # The last changed cloud; its questions are asked more than once.
         self._changed: tuple[Snapshot, Questions] | None = None
+
+    @classmethod
+    def of(cls, cloud: 'AuditedCloud') -> Self:
+        """Return the effects of the repairs of a cloud."""
+        return cls(
+            cloud.snapshot,
+            cloud.pipeline,
+            Pipeline(cloud.filters),
+            cloud.requests,
+        )
 
     def advice(self, repairs: Iterable[Repair]) -> Iterator[Advice]:
         """Yield the repairs that can be shown, in order."""

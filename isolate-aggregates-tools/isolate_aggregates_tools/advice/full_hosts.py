@@ -10,9 +10,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import counted
 from isolate_aggregates_tools import errors, shell
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.advice.proposals import Ways
-from isolate_aggregates_tools.advice.repair import Repair
 from isolate_aggregates_tools.answers.deciding import question
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.answers.requests import Requests
@@ -25,6 +23,8 @@ from isolate_aggregates_tools.placement.provider import (
     below,
     nodes_by_host,
 )
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import resources
 
 # The most full hosts that are named.

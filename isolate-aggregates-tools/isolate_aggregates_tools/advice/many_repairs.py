@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
-from isolate_aggregates_tools.advice.commands import Commands
 from isolate_aggregates_tools.answers.deciding import Question
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.changes import Alteration, Change
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs.commands import Commands
 from isolate_aggregates_tools.simulator.index import ProviderSet
 
 

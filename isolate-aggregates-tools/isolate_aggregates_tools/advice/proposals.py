@@ -19,27 +19,27 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates_tools import errors, filter_keys
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.causes import Causes
-from isolate_aggregates_tools.advice.commands import SYNC, Commands
-from isolate_aggregates_tools.advice.renamed_hosts import renamed
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling import (
-    aggregates,
-    flavors,
-    images,
-    missing,
-)
-from isolate_aggregates_tools.advice.spelling.known import KnownNames
-from isolate_aggregates_tools.advice.spelling.misspelling import Misspelling
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.deciding import question
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.diagnosis.causes import Causes
+from isolate_aggregates_tools.diagnosis.renamed_hosts import renamed
+from isolate_aggregates_tools.diagnosis.spelling import (
+    aggregates,
+    flavors,
+    images,
+    missing,
+)
+from isolate_aggregates_tools.diagnosis.spelling.known import KnownNames
+from isolate_aggregates_tools.diagnosis.spelling.misspelling import Misspelling
 from isolate_aggregates_tools.mirrored.nova_image import KNOWN
 from isolate_aggregates_tools.placement import group
 from isolate_aggregates_tools.placement.group import ResourceRequest
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.commands import SYNC, Commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request, resources
 
 # The most ways of one kind that are proposed.

@@ -16,14 +16,14 @@ from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.text import named
 from isolate_aggregates_tools import ranges, shell
-from isolate_aggregates_tools.advice import commands, outcome, unpinning
-from isolate_aggregates_tools.advice.commands import SYNC, Commands
 from isolate_aggregates_tools.advice.effects import Effects
 from isolate_aggregates_tools.advice.full_hosts import FullHosts
 from isolate_aggregates_tools.advice.proposals import Ways
-from isolate_aggregates_tools.advice.repair import Repair
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs import commands, outcome, unpinning
+from isolate_aggregates_tools.repairs.commands import SYNC, Commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request
 
 # The most ways that are returned.

@@ -16,9 +16,6 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates_tools import filter_keys
-from isolate_aggregates_tools.advice import Effects, outcome
-from isolate_aggregates_tools.advice.causes import Causes
-from isolate_aggregates_tools.advice.spelling.known import KnownNames
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cloud.cloud import (
     Cloud,
@@ -28,6 +25,8 @@ from isolate_aggregates_tools.cloud.cloud import (
 )
 from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.diagnosis.causes import Causes
+from isolate_aggregates_tools.diagnosis.spelling.known import KnownNames
 from isolate_aggregates_tools.mirrored import chain
 from isolate_aggregates_tools.operate.sync import plan
 from isolate_aggregates_tools.operate.sync.snapshot import read
@@ -37,6 +36,7 @@ from isolate_aggregates_tools.placement.provider import (
     helpers,
     nodes_by_host,
 )
+from isolate_aggregates_tools.repairs import outcome
 from isolate_aggregates_tools.reservation_review import Review
 
 
@@ -110,16 +110,6 @@ class AuditedCloud(Survey):
     def running(self) -> tuple[LoadedFilter, ...]:
         """The enabled filters."""
         return tuple(f for f in self.filters if f.name in self.enabled)
-
-    @lazy_property
-    def effects(self) -> Effects:
-        """Whom repairs let in."""
-        return Effects(
-            self.snapshot,
-            self.pipeline,
-            Pipeline(self.filters),
-            self.requests,
-        )
 
     @lazy_property
     def names(self) -> KnownNames:

@@ -7,12 +7,13 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
 from isolate_aggregates_tools import errors
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit import leftovers
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.mirrored import nova_api
 from isolate_aggregates_tools.mirrored.nova_api import Source
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request
 
 NOWHERE = 'servers get "No valid host was found."'

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from isolate_aggregates.aggregates import domains
 from isolate_aggregates.text import listed
 from isolate_aggregates_tools import domains as tools_domains
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def projects_missing(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -6,8 +6,8 @@ import dataclasses
 import enum
 from typing import Annotated, Any, Self
 
-from isolate_aggregates_tools.advice import Repair
 from isolate_aggregates_tools.documents import Names
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 class Severity(enum.IntEnum):

@@ -19,12 +19,13 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates_tools import filter_keys
-from isolate_aggregates_tools.advice import Repair, commands
-from isolate_aggregates_tools.advice.spelling import missing
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.demands import traits_if_valid
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.diagnosis.spelling import missing
 from isolate_aggregates_tools.filter_keys import ReservationKeys
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 # The most flavors to which a key is suggested to be given.
 _MOST = 3

@@ -9,9 +9,10 @@ from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     parse,
 )
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import Finding, Severity
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 _PROVIDER = 'blazar_'
 # With its id, the name of a flavor that is the record of a reservation.

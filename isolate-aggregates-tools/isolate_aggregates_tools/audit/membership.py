@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.text import listed, named, plural
-from isolate_aggregates_tools.advice import Repair, commands
-from isolate_aggregates_tools.advice import renamed_hosts as advice
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.diagnosis import renamed_hosts
 from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -130,7 +131,7 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts in aggregates without a compute node in Placement."""
     if not cloud.nodes:
         return
-    old_names = {each.old for each in advice.renamed(cloud.snapshot)}
+    old_names = {each.old for each in renamed_hosts.renamed(cloud.snapshot)}
     by_host = cloud.index.by_host
     for host in sorted(by_host.keys() - cloud.nodes.keys() - old_names):
         for aggregate in by_host[host]:
@@ -148,7 +149,7 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def renamed(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that aggregates have by the name that they had before."""
-    for each in advice.renamed(cloud.snapshot):
+    for each in renamed_hosts.renamed(cloud.snapshot):
         names = [aggregate.name for aggregate in each.aggregates]
         yield Finding(
             'host-renamed',

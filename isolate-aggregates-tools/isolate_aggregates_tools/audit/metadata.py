@@ -16,9 +16,10 @@ from isolate_aggregates.filters.required_metadata import (
 )
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import listed
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:

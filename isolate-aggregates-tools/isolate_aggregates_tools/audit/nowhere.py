@@ -4,11 +4,11 @@
 from collections.abc import Iterator
 
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.advice.unplaceable import Nowhere
 from isolate_aggregates_tools.answers.deciding import silent
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.demands import NOWHERE, traits_if_valid
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.diagnosis.unplaceable import Nowhere
 
 
 def flavors(cloud: AuditedCloud) -> Iterator[Finding]:

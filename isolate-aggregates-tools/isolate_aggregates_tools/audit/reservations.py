@@ -6,9 +6,10 @@ import datetime
 
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import counted, named, plural
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def not_reconciled(cloud: AuditedCloud) -> Iterator[Finding]:

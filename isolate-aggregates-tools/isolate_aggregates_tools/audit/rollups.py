@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.text import listed, named
 from isolate_aggregates_tools import marks
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def lagging(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -16,7 +16,6 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.text import listed, named, quoted
 from isolate_aggregates_tools import errors, filter_keys, marks
-from isolate_aggregates_tools.advice import Repair, commands, unpinning
 from isolate_aggregates_tools.answers.deciding import decided, objections
 from isolate_aggregates_tools.answers.requests import Likeness, bare
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
@@ -26,6 +25,8 @@ from isolate_aggregates_tools.compute.servers import Server, Servers
 from isolate_aggregates_tools.mirrored import nova_image
 from isolate_aggregates_tools.mirrored.nova_api import moves
 from isolate_aggregates_tools.mirrored.nova_api.moves import Action
+from isolate_aggregates_tools.repairs import commands, unpinning
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request
 from isolate_aggregates_tools.server_images import image_id
 

@@ -10,12 +10,13 @@ from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.filters.constraints import Destination
 from isolate_aggregates.request import ComputeHost, Flavor
 from isolate_aggregates_tools import errors, filter_keys
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.answers.deciding import decided
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.microversion import Feature
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request, constraints
 
 # The data read from Nova, with the microversion that it needs.

@@ -7,13 +7,13 @@ import itertools
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.text import quoted
-from isolate_aggregates_tools.advice.spelling import (
+from isolate_aggregates_tools.audit.cloud import AuditedCloud
+from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.diagnosis.spelling import (
     aggregates,
     flavors,
     images,
 )
-from isolate_aggregates_tools.audit.cloud import AuditedCloud
-from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 
 
 def misspelled(cloud: AuditedCloud) -> Iterator[Finding]:

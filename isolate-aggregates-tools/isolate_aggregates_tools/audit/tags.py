@@ -14,10 +14,11 @@ from isolate_aggregates.filters.required_metadata import (
 )
 from isolate_aggregates.text import listed, named, plural, quoted
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.mirrored import acceptance, nova_image
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 # Metadata of aggregates that AggregateCoreFilter, AggregateRamFilter and
 # AggregateDiskFilter read.

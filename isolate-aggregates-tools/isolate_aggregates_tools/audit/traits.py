@@ -13,12 +13,13 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates_tools import marks, ranges
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.locking_traits import opposite
 from isolate_aggregates_tools.locks import reach
 from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 _LEAK = 'servers that require the trait may also land on {hosts}'
 

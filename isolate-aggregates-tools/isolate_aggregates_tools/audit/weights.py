@@ -4,9 +4,10 @@
 from collections.abc import Iterator
 import math
 
-from isolate_aggregates_tools.advice import Repair, commands
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 # Nova's weighers read such a key instead of their option, and so do other
 # weighers that call ``nova.scheduler.utils.get_weight_multiplier``.

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from isolate_aggregates_tools.advice import Advice
+from isolate_aggregates_tools.advice.effects import Advice
 from isolate_aggregates_tools.cli import terminal
 
 

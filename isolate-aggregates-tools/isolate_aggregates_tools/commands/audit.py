@@ -15,19 +15,13 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import listed
 from isolate_aggregates_tools import shell
-from isolate_aggregates_tools.advice import (
-    Advice,
-    Effects,
-    Repair,
-    commands,
-    outcome,
-)
+from isolate_aggregates_tools.advice import trial
+from isolate_aggregates_tools.advice.effects import Advice, Effects
 from isolate_aggregates_tools.audit import (
     AuditedCloud,
     Finding,
     Severity,
     audit,
-    trial,
 )
 from isolate_aggregates_tools.audit.finding import About
 from isolate_aggregates_tools.cli import output, preview, progress
@@ -41,6 +35,8 @@ from isolate_aggregates_tools.commands import (
 from isolate_aggregates_tools.commands import audit_documents as documents
 from isolate_aggregates_tools.effect.documents import Effect
 from isolate_aggregates_tools.operate.sync.plan import SyncPlan
+from isolate_aggregates_tools.repairs import commands, outcome
+from isolate_aggregates_tools.repairs.repair import Repair
 
 LOG = logging.getLogger(__name__)
 
@@ -143,9 +139,10 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         lets_in = any(each.missing for each in plan.differences)
         if lets_in:
             plan = dataclasses.replace(plan, differences=())
+        effects = Effects.of(audited_cloud)
         return _Audited(
-            trial.held(audited_cloud, audit(audited_cloud)),
-            audited_cloud.effects,
+            trial.held(audited_cloud, audit(audited_cloud), effects),
+            effects,
             plan,
             lets_in,
         )

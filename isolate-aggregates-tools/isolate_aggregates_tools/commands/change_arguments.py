@@ -13,12 +13,12 @@ from isolate_aggregates.aggregates.aggregate import ZONE, zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.suggestions import meant
 from isolate_aggregates_tools import errors
-from isolate_aggregates_tools.advice import commands, outcome
 from isolate_aggregates_tools.cli import base, terminal, usage
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.effect import formats
 from isolate_aggregates_tools.effect.formats.planned import Planned
 from isolate_aggregates_tools.operate import names
+from isolate_aggregates_tools.repairs import commands, outcome
 
 _HOST = ('<aggregate>', '<host>')
 

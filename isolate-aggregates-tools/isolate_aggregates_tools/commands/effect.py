@@ -9,8 +9,6 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
-from isolate_aggregates_tools.advice import commands, outcome
-from isolate_aggregates_tools.advice.outcome import Refusal
 from isolate_aggregates_tools.cli import output, terminal
 from isolate_aggregates_tools.cli.exit_status import ExitStatus, first_of
 from isolate_aggregates_tools.cloud import diff
@@ -30,6 +28,8 @@ from isolate_aggregates_tools.effect import (
     shown,
 )
 from isolate_aggregates_tools.effect.gaps import Gap
+from isolate_aggregates_tools.repairs import commands, outcome
+from isolate_aggregates_tools.repairs.outcome import Refusal
 
 
 class ShowEffect(output.ReportLister):

@@ -13,7 +13,6 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import counted, public_url
 from isolate_aggregates_tools import errors
-from isolate_aggregates_tools.advice import commands, outcome
 from isolate_aggregates_tools.answers import deciding
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cli import base, output, progress
@@ -36,6 +35,7 @@ from isolate_aggregates_tools.expectations.expectation import (
 from isolate_aggregates_tools.expectations.matching import is_pattern
 from isolate_aggregates_tools.expectations.survives import Survives
 from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.repairs import commands, outcome
 
 # The most problems of an expectation, reasons of a problem, and mutations
 # that are shown to people.

@@ -20,7 +20,7 @@ from isolate_aggregates_tools import (
     nova_candidates,
     ranges,
 )
-from isolate_aggregates_tools.advice import Advice, Effects
+from isolate_aggregates_tools.advice.effects import Advice, Effects
 from isolate_aggregates_tools.advice.request_repairs import mendings
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.capacity import rejection, scheduling

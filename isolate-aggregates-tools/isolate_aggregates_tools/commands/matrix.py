@@ -125,9 +125,11 @@ class ShowMatrix(output.ReportLister):
         if not flavors:
             return {}
         # Imported late: most clouds do not need it.
-        from isolate_aggregates_tools.advice.causes import Causes
-        from isolate_aggregates_tools.advice.spelling.known import KnownNames
-        from isolate_aggregates_tools.advice.unplaceable import Nowhere
+        from isolate_aggregates_tools.diagnosis.causes import Causes
+        from isolate_aggregates_tools.diagnosis.spelling.known import (
+            KnownNames,
+        )
+        from isolate_aggregates_tools.diagnosis.unplaceable import Nowhere
 
         snapshot = cloud.snapshot
         every = Pipeline(loading.load(self.app.conf))

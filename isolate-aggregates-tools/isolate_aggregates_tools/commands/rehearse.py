@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 import dataclasses
 
 from isolate_aggregates.text import counted, listed, quoted
-from isolate_aggregates_tools.advice import outcome
 from isolate_aggregates_tools.cli import base, output
 from isolate_aggregates_tools.cli.exit_status import ExitStatus, first_of
 from isolate_aggregates_tools.cloud import diff
@@ -19,6 +18,7 @@ from isolate_aggregates_tools.rehearse.exchange import Call
 from isolate_aggregates_tools.rehearse.rehearsal import Rehearsal
 from isolate_aggregates_tools.rehearse.tool import Ended
 from isolate_aggregates_tools.rehearse.world import World
+from isolate_aggregates_tools.repairs import outcome
 
 
 class Rehearse(output.ReportLister):

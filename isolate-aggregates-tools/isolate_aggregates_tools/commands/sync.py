@@ -11,7 +11,6 @@ import time
 from oslo_log import log as logging
 
 from isolate_aggregates import filter_sets
-from isolate_aggregates_tools.advice import outcome
 from isolate_aggregates_tools.cli import (
     base,
     output,
@@ -28,6 +27,7 @@ from isolate_aggregates_tools.ledger import recording
 from isolate_aggregates_tools.operate.sync import apply, projects
 from isolate_aggregates_tools.operate.sync import plan as plans
 from isolate_aggregates_tools.operate.sync.snapshot import read
+from isolate_aggregates_tools.repairs import outcome
 
 LOG = logging.getLogger(__name__)
 

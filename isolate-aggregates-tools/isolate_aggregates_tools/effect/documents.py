@@ -11,11 +11,11 @@ import jsonschema
 
 from isolate_aggregates_tools import documents, files
 from isolate_aggregates_tools import errors as tools_errors
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.outcome import Refusal
 from isolate_aggregates_tools.audit.finding import About
 from isolate_aggregates_tools.documents import Names, one_of
 from isolate_aggregates_tools.effect.effect import ProjectChange, UserChange
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.outcome import Refusal
 
 
 @dataclass(frozen=True, kw_only=True)

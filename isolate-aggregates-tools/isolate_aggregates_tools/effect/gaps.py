@@ -15,9 +15,7 @@ from oslo_config import cfg
 from isolate_aggregates import text
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates_tools import ranges
-from isolate_aggregates_tools.advice import commands, outcome
 from isolate_aggregates_tools.advice.admitted import Opening, needed, openings
-from isolate_aggregates_tools.advice.commands import Commands
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.answers.scope import Asker
@@ -25,6 +23,8 @@ from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.effect.access_bounds import Bounds, State
 from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.repairs import commands, outcome
+from isolate_aggregates_tools.repairs.commands import Commands
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,6 @@ from isolate_aggregates import options
 from isolate_aggregates.text import escaped
 from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import files
-from isolate_aggregates_tools.advice.outcome import Refusal
 from isolate_aggregates_tools.cloud.file import serialize
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.effect.documents import refused
@@ -33,6 +32,7 @@ from isolate_aggregates_tools.expectations.expectation import Result
 from isolate_aggregates_tools.expectations.mutations import Coverage
 from isolate_aggregates_tools.expectations.reasons import reasons
 from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.repairs.outcome import Refusal
 
 _PACKAGE = 'isolate-aggregates'
 _SUITE = 'isolation'

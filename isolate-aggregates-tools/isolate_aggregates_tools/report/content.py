@@ -12,14 +12,14 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import plural
 from isolate_aggregates_tools import ranges
-from isolate_aggregates_tools.advice import Advice
+from isolate_aggregates_tools.advice import trial
+from isolate_aggregates_tools.advice.effects import Advice, Effects
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.audit import (
     AuditedCloud,
     Finding,
     Severity,
     audit,
-    trial,
 )
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.locks.overview import LockOverview, overview
@@ -111,13 +111,14 @@ class Content:
             requests(cloud.requests, flavors, all_images, project)
             for project in (project_id, *others.values())
         ]
+        effects = Effects.of(cloud)
         # In one matrix, so that the groups of hosts are the same.
         whole = matrix(
             cloud.snapshot,
             cloud.pipeline,
             itertools.chain(*by_project),
             cloud.locks,
-            cloud.effects.offers(cloud.snapshot),
+            effects.offers(cloud.snapshot),
         )
         rows = iter(whole.rows)
         tries, *others_tries = (
@@ -138,8 +139,8 @@ class Content:
             tries,
             overview(cloud.snapshot, cloud.locks),
             tuple(
-                (finding, tuple(cloud.effects.advice(finding.repairs)))
-                for finding in trial.held(cloud, audit(cloud))
+                (finding, tuple(effects.advice(finding.repairs)))
+                for finding in trial.held(cloud, audit(cloud), effects)
             ),
             all_images,
             len(table_images),

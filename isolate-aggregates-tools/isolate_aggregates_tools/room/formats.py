@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from isolate_aggregates.text import quoted
-from isolate_aggregates_tools.advice import commands
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.room.task import Move
 
 Rounds = Sequence[Sequence[Move]]

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from thorough import examples
 
-from isolate_aggregates_tools.advice import commands
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.testing import make_aggregate, make_flavor
 
 NAMES = st.text(st.characters(exclude_characters='\0'), min_size=1)

@@ -4,9 +4,9 @@
 from oslo_config import cfg
 
 from isolate_aggregates import options as tools_options
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.audit import AuditedCloud, audit
 from isolate_aggregates_tools.compute.servers import Server, Servers
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.testing import make_snapshot
 
 LICENSED = 'CUSTOM_LICENSED'

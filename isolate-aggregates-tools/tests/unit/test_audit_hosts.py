@@ -17,9 +17,9 @@ import pytest
 
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates_tools import marks
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.audit import Severity
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

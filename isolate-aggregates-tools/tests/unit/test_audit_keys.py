@@ -21,10 +21,10 @@ import pytest
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates_tools import filter_keys
-from isolate_aggregates_tools.advice.near_names import closest
 from isolate_aggregates_tools.audit import AuditedCloud, Severity, audit
 from isolate_aggregates_tools.audit.demands import traits_if_valid
 from isolate_aggregates_tools.compute.servers import ComputeService
+from isolate_aggregates_tools.diagnosis.near_names import closest
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

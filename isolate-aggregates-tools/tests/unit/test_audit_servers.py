@@ -21,7 +21,9 @@ import pytest
 from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.request.placed import Placed
 from isolate_aggregates_tools import marks
-from isolate_aggregates_tools.audit import AuditedCloud, Severity, audit, trial
+from isolate_aggregates_tools.advice import trial
+from isolate_aggregates_tools.advice.effects import Effects
+from isolate_aggregates_tools.audit import AuditedCloud, Severity, audit
 from isolate_aggregates_tools.audit import servers as server_checks
 from isolate_aggregates_tools.compute.servers import ComputeService
 from isolate_aggregates_tools.testing import (
@@ -81,7 +83,8 @@ def test_trials_of_repairs_do_not_judge_servers_again(monkeypatch):
 
     monkeypatch.setattr(server_checks._ServerCheck, 'verdicts', counted)
     before = audit(cloud)
-    found = {each.kind: each.repairs for each in trial.held(cloud, before)}
+    tried = trial.held(cloud, before, Effects.of(cloud))
+    found = {each.kind: each.repairs for each in tried}
     assert {'server-misplaced', 'nothing-opens'} <= {
         kind for kind, repairs in found.items() if repairs
     }, found

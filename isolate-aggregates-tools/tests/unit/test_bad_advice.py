@@ -6,9 +6,11 @@ import dataclasses
 from audit_clouds import LICENSED, LOCK, configuration, first, lines
 import pytest
 
-from isolate_aggregates_tools.advice import commands, request_repairs
-from isolate_aggregates_tools.advice.near_names import closest, closest_id
-from isolate_aggregates_tools.audit import AuditedCloud, audit, trial
+from isolate_aggregates_tools.advice import request_repairs, trial
+from isolate_aggregates_tools.advice.effects import Effects
+from isolate_aggregates_tools.audit import AuditedCloud, audit
+from isolate_aggregates_tools.diagnosis.near_names import closest, closest_id
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,
@@ -29,7 +31,7 @@ def cloud(aggregates, nodes, flavors, mirror=True, **options):
 
 def printed(audited):
     """Return the findings with the repairs that hold."""
-    return trial.held(audited, audit(audited))
+    return trial.held(audited, audit(audited), Effects.of(audited))
 
 
 def explained(audited, flavor, project=None):
@@ -37,7 +39,7 @@ def explained(audited, flavor, project=None):
     request = audited.requests.new(flavor, None, project)
     return [
         commands.shown(repair.commands) or repair.text
-        for repair in request_repairs.mendings(audited.effects, request)
+        for repair in request_repairs.mendings(Effects.of(audited), request)
     ]
 
 
@@ -205,7 +207,7 @@ def test_a_missing_project_is_a_missing_key():
     assert not any(name in each for each in explained(audited, PLAIN, 'foo'))
     unlock = commands.unset(theirs, 'filter_tenant_id')
     assert commands.shown(unlock) in advice
-    [said] = audited.effects.advice([request_repairs.Repair(unlock)])
+    [said] = Effects.of(audited).advice([request_repairs.Repair(unlock)])
     assert said.text == 'lets flavor plain use h1 in every project'
 
 

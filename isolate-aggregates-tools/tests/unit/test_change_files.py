@@ -17,8 +17,8 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates_tools import errors as tools_errors
-from isolate_aggregates_tools.advice import commands, outcome
 from isolate_aggregates_tools.effect.formats import read
+from isolate_aggregates_tools.repairs import commands, outcome
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

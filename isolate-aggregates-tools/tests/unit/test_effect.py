@@ -8,7 +8,6 @@ from audit_clouds import LICENSED, LOCK, PREFIXES, configuration, server
 import jsonschema
 import pytest
 
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.audit.servers import OutOfPlace
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.file import cloud_file
@@ -16,6 +15,7 @@ from isolate_aggregates_tools.compute.servers import Servers
 from isolate_aggregates_tools.documents import content, schema
 from isolate_aggregates_tools.effect import documents, effect, shown
 from isolate_aggregates_tools.effect.effect import AccessChange, UserChange
+from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

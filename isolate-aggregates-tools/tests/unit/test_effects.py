@@ -9,13 +9,15 @@ import pytest
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates_tools.advice import Effects, Repair, commands
 from isolate_aggregates_tools.advice.admitted import openings, sentence
+from isolate_aggregates_tools.advice.effects import Effects
 from isolate_aggregates_tools.answers import deciding, scope
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.answers.scope import Asker
 from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

@@ -11,7 +11,6 @@ from thorough import examples
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates_tools.advice import commands, outcome
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.deciding import Questions
 from isolate_aggregates_tools.answers.offers import Offers
@@ -20,6 +19,7 @@ from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.effect import access_bounds, gaps
 from isolate_aggregates_tools.mirrored import chain
+from isolate_aggregates_tools.repairs import commands, outcome
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

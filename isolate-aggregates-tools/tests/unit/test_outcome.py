@@ -10,7 +10,7 @@ import pytest
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates_tools.advice import commands, outcome
+from isolate_aggregates_tools.repairs import commands, outcome
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,

@@ -9,15 +9,13 @@ from audit_clouds import LICENSED, LOCK, PREFIXES, configuration
 import pytest
 
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates_tools.advice import (
-    Repair,
-    commands,
-    outcome,
-    request_repairs,
-)
+from isolate_aggregates_tools.advice import request_repairs, trial
+from isolate_aggregates_tools.advice.effects import Effects
 from isolate_aggregates_tools.answers.deciding import Questions
 from isolate_aggregates_tools.answers.offers import Offers
-from isolate_aggregates_tools.audit import AuditedCloud, audit, trial
+from isolate_aggregates_tools.audit import AuditedCloud, audit
+from isolate_aggregates_tools.repairs import commands, outcome
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.testing import (
     make_aggregate,
     make_compute_node,
@@ -174,8 +172,9 @@ def check_named(cloud, repairs, together):
     """Check that all who are let in are named of one of the repairs."""
     worlds = (lambda one: one, synced)
     named = {}
+    effects = Effects.of(cloud)
     for repair in repairs:
-        compared = cloud.effects.compared(repair.commands)
+        compared = effects.compared(repair.commands)
         for asker, hosts in (*compared.gains.items(), *repair.together):
             key = asker.flavor, asker.image, asker.project
             named[key] = named.get(key, frozenset()) | hosts
@@ -215,7 +214,7 @@ def check_taken(cloud, repair):
 @pytest.mark.parametrize('number', range(CLOUDS))
 def test_all_first_repairs_of_the_audit_hold_together(number):
     cloud = random_cloud(number)
-    findings = trial.held(cloud, audit(cloud))
+    findings = trial.held(cloud, audit(cloud), Effects.of(cloud))
     first = [each.repairs[0] for each in findings if each.repairs]
     repaired = after(cloud, first)
     left = {(each.kind, each.subject) for each in audit(repaired)}
@@ -266,7 +265,8 @@ def test_repairs_that_strand_servers_together_take_few_audits(monkeypatch):
     monkeypatch.setattr(
         trial, 'audit', lambda *some: audits.append(some) or audit(*some)
     )
-    held = [each.repairs[0].commands for each in trial.held(cloud, findings)]
+    tried = trial.held(cloud, findings, Effects.of(cloud))
+    held = [each.repairs[0].commands for each in tried]
     assert held[0] == given[0]
     assert not set(held[1:]) & set(given)
     assert len(audits) < 8
@@ -310,7 +310,9 @@ def test_repairs_compared_together_do_what_each_does_alone(number):
         for tag in (('trait:CUSTOM_B', 'required'), ('filter_tenant_id', 'p3'))
     ]
     chance.shuffle(repairs)
-    alone, together = (AuditedCloud.of(snapshot, CONF).effects for _ in '12')
+    alone, together = (
+        Effects.of(AuditedCloud.of(snapshot, CONF)) for _ in '12'
+    )
     together.compare(repairs[::2])
     together.compare(repairs[1::2])
     for todo in repairs:
@@ -326,7 +328,7 @@ def test_each_repair_of_an_explanation_holds(number):
             asker = flavor.name, image and image.name, 'p1'
             if hosts_of(cloud, ['p1'], in_use=True)[asker]:
                 continue
-            repairs = request_repairs.mendings(cloud.effects, request)
+            repairs = request_repairs.mendings(Effects.of(cloud), request)
             # It has a repair, or says that there is none.
             assert repairs
             for repair in repairs:

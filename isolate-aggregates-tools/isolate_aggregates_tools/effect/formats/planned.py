@@ -9,10 +9,10 @@ from typing import TypeVar
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import quoted
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.commands import Command, Commands
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.commands import Command, Commands
 
 _Thing = TypeVar('_Thing', Aggregate, Flavor, Image)
 

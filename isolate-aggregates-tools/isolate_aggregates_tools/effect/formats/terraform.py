@@ -21,7 +21,6 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.text import listed, quoted
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.effect.formats import planned
 from isolate_aggregates_tools.effect.formats.documents import Part
@@ -31,6 +30,7 @@ from isolate_aggregates_tools.effect.formats.planned import (
     Step,
     Unread,
 )
+from isolate_aggregates_tools.repairs import commands
 
 _MAJOR = '1'
 

@@ -8,10 +8,10 @@ from sync_world import GOLD, LICENSED
 
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.request import Flavor
-from isolate_aggregates_tools.advice import commands
 from isolate_aggregates_tools.audit import AuditedCloud, audit
 from isolate_aggregates_tools.cloud.live import snapshots
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs import commands
 
 HOSTS = ('h1', 'h2', 'h3', 'h4')
 NAMES = ('a1', 'a2', 'a3')

@@ -25,15 +25,15 @@ from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import named
 from isolate_aggregates_tools import errors, shell
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.commands import Commands
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling import missing
-from isolate_aggregates_tools.advice.spelling.known import KnownNames
 from isolate_aggregates_tools.answers.deciding import decided
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.diagnosis.spelling import missing
+from isolate_aggregates_tools.diagnosis.spelling.known import KnownNames
 from isolate_aggregates_tools.locking_traits import opposite, why_not_put
 from isolate_aggregates_tools.placement.group import ResourceRequest
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.commands import Commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request, constraints
 
 # What nova-compute has to be configured with to report a trait, by how the

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.commands import Commands
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.commands import Commands
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,17 +9,17 @@ from isolate_aggregates.aggregates import tags as tools_tags
 from isolate_aggregates.filters.required_metadata import REQUEST_FILTER
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.near_names import (
+from isolate_aggregates_tools.diagnosis.near_names import (
     LIKE_PREFIX,
     VALUES,
     closest,
     looks_like_trait,
     meant_value,
 )
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling.known import KnownNames
-from isolate_aggregates_tools.advice.spelling.misspelling import Misspelling
+from isolate_aggregates_tools.diagnosis.spelling.known import KnownNames
+from isolate_aggregates_tools.diagnosis.spelling.misspelling import Misspelling
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 # The scopes of extra specs, which are never taken for a misspelling.
 _SCOPES = frozenset({

@@ -13,16 +13,16 @@ from isolate_aggregates.filters.required_metadata import (
 )
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.commands import Commands
-from isolate_aggregates_tools.advice.near_names import (
+from isolate_aggregates_tools.diagnosis.near_names import (
     closest,
     closest_id,
     looks_like_trait,
 )
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling import flavors
-from isolate_aggregates_tools.advice.spelling.known import KnownNames
+from isolate_aggregates_tools.diagnosis.spelling import flavors
+from isolate_aggregates_tools.diagnosis.spelling.known import KnownNames
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.commands import Commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def required_trait(

@@ -17,13 +17,8 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice import (
-    Repair,
-    commands,
-    outcome,
-    request_repairs,
-)
-from isolate_aggregates_tools.advice.commands import Commands
+from isolate_aggregates_tools.advice import request_repairs
+from isolate_aggregates_tools.advice.effects import Effects
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.deciding import silent
 from isolate_aggregates_tools.answers.scope import Asker
@@ -32,6 +27,9 @@ from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import Finding
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.repairs import commands, outcome
+from isolate_aggregates_tools.repairs.commands import Commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 # What a finding is about, which tells whether it is found again.
 _About = tuple[str, str]
@@ -39,15 +37,20 @@ _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
 
 
-def held(cloud: AuditedCloud, findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings with the repairs that hold."""
+def held(
+    cloud: AuditedCloud, findings: Sequence[Finding], effects: Effects
+) -> list[Finding]:
+    """Return findings with the repairs that hold.
+
+    :param effects: Whom repairs of the cloud let in.
+    """
     with silent():
-        return _Trial(cloud).of(findings)
+        return _Trial(cloud, effects).of(findings)
 
 
 class _Trial:
-    def __init__(self, cloud: AuditedCloud) -> None:
-        self._cloud = cloud
+    def __init__(self, cloud: AuditedCloud, effects: Effects) -> None:
+        self._cloud, self._effects = cloud, effects
         self._stranded_by: dict[Commands, frozenset[Asker]] = {}
         self._filters = Pipeline(cloud.filters)
 
@@ -78,7 +81,7 @@ class _Trial:
                 first[number], together=tuple(more)
             )
         # They are all shown, with whom they let in.
-        self._cloud.effects.compare(
+        self._effects.compare(
             repair.commands for some in kept.values() for repair in some
         )
         return [
@@ -151,7 +154,7 @@ class _Trial:
 
         By the number of the repair that says so.
         """
-        effects = self._cloud.effects
+        effects = self._effects
         several = {
             number: each.commands
             for number, each in first.items()
@@ -225,7 +228,7 @@ class _Trial:
         return shorter
 
     def _same_effect(self, some: Commands, others: Commands) -> bool:
-        effects = self._cloud.effects
+        effects = self._effects
         one, other = effects.compared(some), effects.compared(others)
         return one.gains == other.gains and one.losses == other.losses
 
@@ -310,7 +313,7 @@ class _Trial:
         self, snapshot: Snapshot, flavors: Iterable[Flavor]
     ) -> Iterator[tuple[Asker, bool]]:
         """Yield whether servers of flavors have a host, with each image."""
-        effects = self._cloud.effects
+        effects = self._effects
         questions = effects.questions(snapshot)
         offers = effects.offers(snapshot)
         images = tuple(scope.images(snapshot, effects.pipeline))

@@ -12,13 +12,13 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor
-from isolate_aggregates_tools.advice.commands import SYNC, Command, Commands
 from isolate_aggregates_tools.cloud import changes
 from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.mirrored.nova_api import changes as refusals
 from isolate_aggregates_tools.operate.sync import plan, projects
 from isolate_aggregates_tools.operate.sync.snapshot import read
+from isolate_aggregates_tools.repairs.commands import SYNC, Command, Commands
 
 
 @dataclasses.dataclass(frozen=True)

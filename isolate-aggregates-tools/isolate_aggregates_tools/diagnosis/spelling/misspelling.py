@@ -5,7 +5,7 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates_tools.advice.repair import Repair
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 @dataclasses.dataclass(frozen=True)

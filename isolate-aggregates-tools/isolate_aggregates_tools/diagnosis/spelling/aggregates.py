@@ -8,15 +8,15 @@ from isolate_aggregates.aggregates import Aggregate, collation, domains
 from isolate_aggregates.aggregates import tags as tools_tags
 from isolate_aggregates.filters.required_metadata import REQUEST_FILTER
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.near_names import (
+from isolate_aggregates_tools.diagnosis.near_names import (
     closest,
     closest_id,
     looks_like_trait,
 )
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling.known import KnownNames
-from isolate_aggregates_tools.advice.spelling.misspelling import Misspelling
+from isolate_aggregates_tools.diagnosis.spelling.known import KnownNames
+from isolate_aggregates_tools.diagnosis.spelling.misspelling import Misspelling
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 _LIKE_TENANTS = re.compile(
     r'filter[-_ ]?(?:tenant|project)s?[-_ ]?ids?', re.IGNORECASE

@@ -8,14 +8,14 @@ from isolate_aggregates.aggregates import tags as tools_tags
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import quoted
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.near_names import (
+from isolate_aggregates_tools.diagnosis.near_names import (
     looks_like_trait,
     meant_value,
 )
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling.misspelling import Misspelling
+from isolate_aggregates_tools.diagnosis.spelling.misspelling import Misspelling
 from isolate_aggregates_tools.mirrored import nova_image
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 
 
 def misspelled(image: Image) -> Iterator[Misspelling]:

@@ -3,8 +3,8 @@
 
 import dataclasses
 
-from isolate_aggregates_tools.advice.commands import Commands
 from isolate_aggregates_tools.answers.scope import Asker
+from isolate_aggregates_tools.repairs.commands import Commands
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,19 +16,19 @@ import os_traits
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.text import listed, named, quoted
-from isolate_aggregates_tools.advice import commands
-from isolate_aggregates_tools.advice.causes import Causes, NoHost
-from isolate_aggregates_tools.advice.repair import Repair
-from isolate_aggregates_tools.advice.spelling.flavors import (
-    groups_without_resources,
-)
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.deciding import Questions
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
+from isolate_aggregates_tools.diagnosis.causes import Causes, NoHost
+from isolate_aggregates_tools.diagnosis.spelling.flavors import (
+    groups_without_resources,
+)
 from isolate_aggregates_tools.mirrored import nova_api
 from isolate_aggregates_tools.placement.group import ResourceRequest
+from isolate_aggregates_tools.repairs import commands
+from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request, constraints
 from isolate_aggregates_tools.request.constraints import Objection
 
