@@ -125,7 +125,8 @@ class _Answer:
             yield (
                 f'On {counted(depends, "host")} Nova may take other '
                 'candidates than those counted; then more or fewer servers '
-                'may fit.'
+                'may fit. Servers of a single request all get the same '
+                'candidate, so fewer may fit.'
             )
         not_known = list(self.not_known.lines())
         if self.fits or not_known:

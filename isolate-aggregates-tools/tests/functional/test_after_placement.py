@@ -323,7 +323,8 @@ def test_capacity_says_where_it_depends_on_the_candidates(
     )
     assert (
         'On 1 host Nova may take other candidates than those counted; then '
-        'more or fewer servers may fit.'
+        'more or fewer servers may fit. Servers of a single request all get '
+        'the same candidate, so fewer may fit.'
     ) in ' '.join(result.out.split())
 
 
