@@ -10,7 +10,7 @@ from reservation_world import HOUR, NOW, PROJECT, told, uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates_reservations import api as reservations
-from isolate_aggregates_reservations import errors, names
+from isolate_aggregates_reservations import errors, names, slots
 from isolate_aggregates_tools import errors as tools_errors
 
 pytestmark = pytest.mark.usefixtures('two_hosts')
@@ -94,6 +94,41 @@ def test_a_reservation_is_kept_until_its_servers_are_deleted(world):
     world.nova.finish(uuid(3, 's1'))
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert status.state is reservations.Phase.ENDED
+
+
+def test_a_closed_slot_goes_to_a_migration_of_its_server_only(world):
+    """Placement lets one consumer have what another gives up.
+
+    In one request, although ``reserved`` is equal to ``total``. Nova asks that
+    way when it moves a server, for the server and its migration.
+    """
+    reservation = reserve(world, 1, end=1).reservation
+    world.boot('s1', 'h1', reservation.id, NEEDS)
+    world.nova.is_slow = True
+
+    def end():
+        [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+        return status
+
+    assert told(end()) == ('1 server is being deleted',)
+    assert world.slots() == {('blazar_h1', reservation.id): (1, 0)}
+
+    # No claim of another server, nor of one with a slot elsewhere.
+    assert not world.boot('s2', 'h1', reservation.id, NEEDS)
+    world.move(uuid(3, 's1'), uuid(3, 'migration of s1'))
+    assert not world.boot('s2', 'h1', reservation.id, NEEDS)
+
+    # The slot counts for whichever has it, until it is given up.
+    holders = slots.holders(
+        world.direct, [world.child('h1')], reservation.resource_class
+    )
+    assert holders == {uuid(3, 'migration of s1')}
+    assert end().state is reservations.Phase.ENDING
+    world.nova.finish(uuid(3, 's1'))
+    assert end().state is reservations.Phase.ENDING
+    assert world.classes() == [reservation.resource_class]
+    world.free(uuid(3, 'migration of s1'))
+    assert end().state is reservations.Phase.ENDED
 
 
 def test_a_shelved_server_without_allocation_keeps_the_flavor(world):

@@ -216,6 +216,31 @@ class World(WiredWorld):
             assert 'No such resource class' in answer.text, answer.text
         return answer.status_code == 204
 
+    def move(self, server, other):
+        """Give what one consumer has to another, in one request as Nova."""
+        now = self.direct.send('GET', f'/allocations/{server}')
+        taken = {
+            provider: {'resources': entry['resources']}
+            for provider, entry in now['allocations'].items()
+        }
+        owner = {'project_id': PROJECT, 'user_id': PROJECT}
+        self.direct.send(
+            'POST',
+            '/allocations',
+            {
+                server: {
+                    **owner,
+                    'allocations': {},
+                    'consumer_generation': now['consumer_generation'],
+                },
+                other: {
+                    **owner,
+                    'allocations': taken,
+                    'consumer_generation': None,
+                },
+            },
+        )
+
     def free(self, server):
         """Give up the claim of a server."""
         self.direct.send('DELETE', f'/allocations/{server}', accept=(204, 404))
