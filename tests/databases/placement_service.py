@@ -197,6 +197,8 @@ def running(
             [
                 bin_folder / 'gunicorn',
                 f'--timeout={_SECONDS}',
+                # It would be in the home directory, one for all.
+                '--no-control-socket',
                 f'--workers={WORKERS}',
                 '--threads=4',
                 f'--bind={database_servers.HOST}:{port}',

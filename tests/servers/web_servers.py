@@ -67,6 +67,8 @@ def _gunicorn(address, *options):
         str(_BIN / 'gunicorn'),
         # A busy machine must not look like a hanging worker.
         f'--timeout={_SECONDS}',
+        # It would be in the home directory, one for all.
+        '--no-control-socket',
         *options,
         '--bind',
         address,
