@@ -220,12 +220,17 @@ def _more_projects(
 class Figure:
     """A number of the overview.
 
-    :param severity: The worst severity, for a number of findings.
+    :param section: The id of the section of the page with what is counted.
+    :param choice: The control of the page and the value of it that show what
+        is counted, such as ``view=host``.
+    :param severity: The severity of the findings that are counted.
     """
 
     label: str
     value: int
     note: str = ''
+    section: str = ''
+    choice: str = ''
     severity: Severity | None = None
 
 
@@ -283,27 +288,40 @@ def figures(content: Content) -> list[Figure]:
     nowhere = sum(len(row.closed) == len(groups) for row in rows)
     severities = [finding.severity for finding, _ in content.findings]
     return [
-        Figure('Hosts', hosts, f'{behind:,} behind a lock'),
+        *(
+            Figure(
+                f'{severity.label.capitalize()}s',
+                severities.count(severity),
+                section='findings',
+                choice=f'severity={severity.label}',
+                severity=severity,
+            )
+            for severity in sorted(Severity, reverse=True)
+        ),
+        *_survival(content.survival),
+        Figure(
+            'Hosts', hosts, f'{behind:,} behind a lock', 'matrix', 'view=host'
+        ),
         Figure(
             'Locks',
             len(content.locks),
             f'on {len(locked_uuids):,} '
             f'{plural(len(locked_uuids), "aggregate")}',
+            'locks',
         ),
-        Figure('Aggregates', len(content.aggregates)),
+        Figure(
+            'Aggregates',
+            len(content.aggregates),
+            section='matrix',
+            choice='view=aggregate',
+        ),
         Figure(
             'Flavors',
             len(content.cloud.snapshot.flavors),
             f'{nowhere:,} may use no host' if nowhere else 'all have hosts',
+            'matrix',
+            'rows=nowhere' if nowhere else 'rows=all',
         ),
-        *_survival(content.survival),
-    ] + [
-        Figure(
-            f'{severity.label.capitalize()}s',
-            severities.count(severity),
-            severity=severity,
-        )
-        for severity in sorted(Severity, reverse=True)
     ]
 
 
@@ -317,7 +335,7 @@ def _survival(survival: Survival | None) -> Iterator[Figure]:
             f'{ranges.folded(survival.cases[0].hosts)} fails'
             if worst
             else 'every host may fail',
-            Severity.WARNING,
+            severity=Severity.WARNING,
         )
 
 

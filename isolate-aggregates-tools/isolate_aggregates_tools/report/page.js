@@ -20,6 +20,8 @@
   const most = { row: 60, column: 2 };
   // More locks or findings than these make a page long.
   const MOST_ITEMS = 20;
+  // Until the others are asked for, so that the matrix is near.
+  const FIRST_FINDINGS = 3;
   // More names than these hide what comes after them.
   const MOST_NAMES = 8;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
@@ -293,8 +295,7 @@
   };
 
   const tell = () => {
-    const matching = (kind) => items[kind].filter((one) => one.shown)
-      .reduce((sum, { element }) => sum + Number(element.dataset.count ?? 1), 0);
+    const matching = (kind) => total(items[kind].filter((one) => one.shown));
     $('found').textContent = [
       count(shown.row.length, 'row', 'rows'),
       count(shown.column.length, 'column', 'columns'),
@@ -382,10 +383,14 @@
   // The reason of a cell, or what a row or a column is.
 
   const explain = () => {
+    show();
+    uncover(open);
+  };
+
+  const show = () => {
     const row = shown.row[state.first.row + state.row];
     const column = shown.column[state.first.column + state.column];
-    const cell = at(state.row, state.column);
-    mark(cell);
+    mark(at(state.row, state.column));
     let parts;
     if (state.row < 0) {
       parts = [
@@ -399,7 +404,6 @@
       parts = aboutCell(row, column);
     }
     present(parts);
-    uncover(cell);
   };
 
   const present = (parts) => {
@@ -518,16 +522,21 @@
     return `#${parts}`;
   };
 
-  const follow = () => {
-    const parts = new URLSearchParams(location.hash.slice(1));
-    const name = Object.keys(data.columns).find((one) => parts.has(one));
-    if (!parts.has('flavor') || !name) return;
+  // Show everything, whatever was searched for.
+  const reset = () => {
     state.rows = 'all';
     $('rows').value = state.rows;
     $('search').value = '';
     $('search').dispatchEvent(new Event('input'));
     state.only = null;
     $('only').hidden = true;
+  };
+
+  const follow = () => {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    const name = Object.keys(data.columns).find((one) => parts.has(one));
+    if (!parts.has('flavor') || !name) return;
+    reset();
     view(name);
     const row = shown.row.findIndex((one) =>
       one.flavor === parts.get('flavor') &&
@@ -658,16 +667,40 @@
   ]));
 
   const first = { lock: 0, finding: 0 };
+  let isBrief = true;
   const arrange = (kind, most = MOST_ITEMS) => {
     if (!items[kind].length) return;
     const those = items[kind].filter((one) => one.shown);
-    const from = page(first[kind], those.length, most);
-    const some = those.slice(from, from + most);
+    const isCut = kind === 'finding' && most === MOST_ITEMS && cuts(those);
+    const from = isCut ? 0 : page(first[kind], those.length, most);
+    const some = those.slice(from, from + (isCut ? FIRST_FINDINGS : most));
     for (const one of items[kind]) one.element.hidden = true;
-    for (const one of some) one.element.hidden = false;
+    for (const { element } of some) {
+      element.hidden = false;
+      element.querySelectorAll('.repair code bdi').forEach(keepWords);
+    }
     $(`${kind}-none`).hidden = Boolean(those.length);
     pagers(kind, from, some.length, those.length);
+    if (isCut) $('finding-pages').hidden = true;
   };
+
+  const keepWords = (element) => {
+    element.replaceChildren(...element.textContent.split(/( )/)
+      .map((part) => (part === ' ' ? part : make('span', part))));
+  };
+
+  // Whether only the first findings are shown, and a button for the others.
+  const cuts = (those) => {
+    const button = $('findings-all');
+    button.hidden = those.length <= FIRST_FINDINGS ||
+      Boolean($('severity').value);
+    button.textContent = isBrief
+      ? `Show all ${number(total(those))} findings` : 'Show fewer findings';
+    button.ariaExpanded = !isBrief;
+    return isBrief && !button.hidden;
+  };
+  const total = (those) => those.reduce(
+    (sum, { element }) => sum + Number(element.dataset.count ?? 1), 0);
 
   const isAnyOpen = () => items.lock.some((one) => one.element.open);
   const labelFold = () => {
@@ -723,11 +756,28 @@
   $('search').addEventListener('input', () => {
     state.words = fold($('search').value).split(/\s+/).filter(Boolean);
     filter();
-    // What was searched for is one cell.
+    // What was searched for is one cell. The page stays where it is.
     if (state.words.length && shown.row.length === 1 &&
-        shown.column.length === 1) explain();
+        shown.column.length === 1) show();
   });
-  if ($('severity')) $('severity').addEventListener('change', filter);
+  if ($('severity')) {
+    $('severity').addEventListener('change', filter);
+    $('findings-all').addEventListener('click', () => {
+      isBrief = !isBrief;
+      arrange('finding');
+    });
+  }
+  // A counter shows what it counts, in the section that it leads to.
+  for (const counter of document.querySelectorAll('[data-choice]')) {
+    counter.addEventListener('click', () => {
+      const [what, value] = counter.dataset.choice.split('=');
+      reset();
+      if (what === 'view') view(value);
+      if (!$(what)) return;
+      $(what).value = value;
+      $(what).dispatchEvent(new Event('change'));
+    });
+  }
   $('order').addEventListener('change', () => {
     state.order = $('order').value;
     state.first.row = state.first.column = 0;
@@ -754,6 +804,27 @@
     $(`${what}s-back`).addEventListener('click', () => turn(what, -1));
     $(`${what}s-on`).addEventListener('click', () => turn(what, 1));
   }
+
+  // Without HTTPS there is no clipboard but that of the selection.
+  const copy = async (code) => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      return true;
+    } catch {
+      getSelection().selectAllChildren(code);
+      return document.execCommand('copy');
+    }
+  };
+  document.addEventListener('click', async ({ target }) => {
+    const button = target.closest?.('.copy');
+    if (!button) return;
+    const code = button.previousElementSibling;
+    const isCopied = await copy(code);
+    $('copied').textContent = isCopied ? `Copied: ${code.textContent}`
+      : 'Not copied. The command is selected; press Ctrl+C.';
+    button.textContent = isCopied ? 'Copied' : 'Press Ctrl+C';
+    setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+  });
 
   const dark = () => (root.dataset.theme
     ? root.dataset.theme === 'dark'
