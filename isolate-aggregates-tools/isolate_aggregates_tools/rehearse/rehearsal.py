@@ -40,8 +40,9 @@ class Rehearsal:
         environ = dict(os.environ)
         names = tool.clouds_of(environ)
         for name in self._names:
-            names.setdefault(name, identity.REGION)
-        regions = {*names.values(), environ.get('OS_REGION_NAME', '')} - {''}
+            names.setdefault(name, {'region_name': identity.REGION})
+        regions = {kept['region_name'] for kept in names.values()}
+        regions |= {environ.get('OS_REGION_NAME', '')} - {''}
         with contextlib.ExitStack() as stack:
             self._launcher = Launcher(not self._any_network)
             stack.enter_context(contextlib.closing(self._launcher))

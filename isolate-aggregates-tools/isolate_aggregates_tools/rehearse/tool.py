@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import stat
@@ -24,6 +25,10 @@ _LAUNCHER = pathlib.Path(__file__).with_name('launcher.py')
 _FILES = ('clouds.yaml', 'clouds.yml', 'secure.yaml', 'secure.yml')
 _STDERR = 2
 _PROXIES = ('http_proxy', 'https_proxy', 'all_proxy')
+_REGION_NAME = 'region_name'
+# In clouds.yaml, or in capitals and with OS_ before it as a variable.
+_VERSION_KEY = re.compile('[a-z_]+_(api_version|default_microversion)', re.I)
+_VERSION = re.compile(r'v?\d+(?:\.\d+)*|latest', re.I)
 _NO_PROXY = '127.0.0.1,localhost'
 # How long a tool that is to end may take, in seconds.
 _PATIENCE = 10
@@ -148,9 +153,12 @@ class Launcher:
         }
 
 
-def clouds_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of the user's clouds with their regions; no more."""
-    clouds = {'rehearsal': REGION}
+def clouds_of(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return what is kept of each of the user's clouds, by its name.
+
+    That is its region, and the versions of APIs: tools work as these say.
+    """
+    clouds = {'rehearsal': {_REGION_NAME: REGION}}
     for path in _files(environ):
         with contextlib.suppress(
             OSError, ValueError, yaml.YAMLError, AttributeError, LookupError
@@ -158,30 +166,41 @@ def clouds_of(environ: Mapping[str, str]) -> dict[str, str]:
             found = yaml.safe_load(path.read_text())['clouds']
             for name, cloud in found.items():
                 regions = cloud.get('regions') or [REGION]
-                region = cloud.get('region_name', regions[0])
+                region = cloud.get(_REGION_NAME, regions[0])
                 if isinstance(region, dict):
                     region = region['name']
-                clouds.setdefault(str(name), str(region))
+                kept = {_REGION_NAME: str(region), **_versions(cloud)}
+                clouds.setdefault(str(name), kept)
     if name := environ.get('OS_CLOUD'):
-        clouds.setdefault(name, environ.get('OS_REGION_NAME', REGION))
+        region = environ.get('OS_REGION_NAME', REGION)
+        clouds.setdefault(name, {_REGION_NAME: region})
     return clouds
+
+
+def _versions(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that say the version of an API."""
+    return {
+        key: str(value)
+        for key, value in settings.items()
+        if _VERSION_KEY.fullmatch(key) and _VERSION.fullmatch(str(value))
+    }
 
 
 def environment(
     folder: pathlib.Path,
     url: str,
     password: str,
-    clouds: Mapping[str, str],
+    clouds: Mapping[str, Mapping[str, str]],
     environ: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the variables of the tool, and write its clouds.yaml.
 
-    Nothing of a real cloud is left but its name and its region.
+    Nothing of a real cloud is left but its name, its region and the versions
+    of its APIs.
 
     :param folder: Where the files of clouds are written.
     :param url: The URL of the local API.
-    :param clouds: The names of the clouds that tools may name, with their
-        regions.
+    :param clouds: What is kept of each cloud that tools may name.
     """
     auth = {
         'auth_url': f'{url}/identity/v3',
@@ -192,12 +211,8 @@ def environment(
         'project_domain_id': 'default',
     }
     content = {
-        name: {
-            'auth': auth,
-            'region_name': region,
-            'identity_api_version': '3',
-        }
-        for name, region in clouds.items()
+        name: {**kept, 'auth': auth, 'identity_api_version': '3'}
+        for name, kept in clouds.items()
     }
     path = folder / 'clouds.yaml'
     path.write_text(yaml.safe_dump({'clouds': content}))
@@ -211,9 +226,11 @@ def environment(
         # Scripts may name it.
         own['OS_CLOUD'] = name
     own |= {f'OS_{key.upper()}': value for key, value in auth.items()}
+    own |= _versions(environ)
+    chosen = clouds.get(environ.get('OS_CLOUD', ''), {})
     own |= {
         'OS_REGION_NAME': environ.get(
-            'OS_REGION_NAME', clouds.get(environ.get('OS_CLOUD', ''), REGION)
+            'OS_REGION_NAME', chosen.get(_REGION_NAME, REGION)
         ),
         'OS_IDENTITY_API_VERSION': '3',
         'OS_AUTH_TYPE': 'password',

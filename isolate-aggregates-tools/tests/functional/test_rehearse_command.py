@@ -219,6 +219,8 @@ def test_no_credentials_reach_the_tool(isolated, files, tmp_path):
             'prod': {
                 'auth': {'password': secret, 'auth_url': 'https://prod/v3'},
                 'region_name': 'north',
+                'compute_default_microversion': '2.79',
+                'volume_api_version': secret,
             }
         }
     }
@@ -238,6 +240,8 @@ def test_no_credentials_reach_the_tool(isolated, files, tmp_path):
             'OS_TOKEN': secret,
             'OS_CLOUD': 'prod',
             'TF_VAR_os_password': secret,
+            'OS_PLACEMENT_API_VERSION': '1.29',
+            'OS_IDENTITY_API_VERSION': secret,
         },
     )
     assert result.returncode == 0, result.stderr
@@ -247,6 +251,9 @@ def test_no_credentials_reach_the_tool(isolated, files, tmp_path):
     written = result.stderr.rpartition('clouds:\n')[2]
     assert 'prod:' in written
     assert 'region_name: north' in written
+    # Tools work as these say.
+    assert "compute_default_microversion: '2.79'" in written
+    assert 'OS_PLACEMENT_API_VERSION=1.29' in result.stderr
     # They are still there.
     assert secret in (files / 'clouds.yaml').read_text()
 
@@ -266,14 +273,31 @@ def test_nothing_leaves_the_machine(isolated, files):
     assert "['lo']" in result.stderr
 
 
-def test_a_proxy_is_refused_and_listed(rehearse):
-    script = (
-        'import urllib.request\n'
-        'urllib.request.urlopen("https://keystone.example/v3")'
-    )
+@pytest.mark.parametrize(
+    ('url', 'listed'),
+    [
+        ('https://keystone.example/v3', 'CONNECT proxy keystone.example:443'),
+        ('http://192.0.2.1:5000/v3', 'GET proxy http://192.0.2.1:5000/v3'),
+    ],
+)
+def test_a_tool_that_goes_elsewhere_is_refused_and_listed(
+    rehearse, url, listed
+):
+    script = f'import urllib.request\nurllib.request.urlopen("{url}")'
     result = rehearse(sys.executable, '-c', script)
     assert result.code == 8
-    assert 'CONNECT proxy keystone.example:443' in result.out
+    assert listed in result.out
+
+
+def test_a_tool_without_proxies_reaches_nothing(rehearse):
+    script = (
+        'import urllib.request as asked\n'
+        'handler = asked.ProxyHandler({})\n'
+        'asked.build_opener(handler).open("http://192.0.2.1:5000/v3")'
+    )
+    result = rehearse(sys.executable, '-c', script)
+    assert result.code == 9
+    assert 'The tool failed with status 1.' in result.out
 
 
 def test_the_working_folder_stays_as_it_is(rehearse, files):
