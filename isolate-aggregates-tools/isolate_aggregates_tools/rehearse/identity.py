@@ -19,6 +19,8 @@ REGION = 'RegionOne'
 PROJECT = 'ad0000000000000000000000000000ad'
 USER = 'admin'
 _DOMAIN = {'id': 'default', 'name': 'Default'}
+# What a cloud file does not say of projects, domains and services.
+_PLAIN: Mapping[str, Any] = {'enabled': True, 'description': ''}
 _ISSUED = '2026-01-01T00:00:00.000000Z'
 _EXPIRES = '2099-01-01T00:00:00.000000Z'
 
@@ -95,17 +97,23 @@ class Identity:
         match = re.fullmatch('/v3/(?:auth/)?([a-z]+)(?:/([^/]+))?', path)
         kinds = {
             'projects': self._projects(),
-            'domains': [{**_DOMAIN, 'enabled': True}],
-            'regions': [{'id': region} for region in self._regions],
+            'domains': [{**_DOMAIN, **_PLAIN}],
+            'regions': [
+                {'id': name, 'description': '', 'parent_region_id': None}
+                for name in self._regions
+            ],
             'services': [
-                {'id': name, 'type': kind, 'name': name, 'enabled': True}
+                {'id': name, 'type': kind, 'name': name, **_PLAIN}
                 for kind, (name, _) in _SERVICES.items()
             ],
         }
         if not match or match[1] not in kinds:
             raise Unknown
         kind, key = match[1], match[2]
-        found = kinds[kind]
+        found = [
+            {**one, 'links': {'self': self._link(kind, one['id'])}}
+            for one in kinds[kind]
+        ]
         if key:
             for one in found:
                 if one['id'] == key:
@@ -122,7 +130,11 @@ class Identity:
         ]
         if kind == 'projects' and 'name' in asked.query and not some:
             raise Unknown(f'the id of project {asked.query["name"]}')
-        return Answer(200, {kind: some, 'links': {'next': None}})
+        links = {'self': self._link(kind), 'next': None, 'previous': None}
+        return Answer(200, {kind: some, 'links': links})
+
+    def _link(self, kind: str, key: str = '') -> str:
+        return f'{self._url}/identity/v3/{kind}/{key}'.rstrip('/')
 
     def _projects(self) -> list[dict[str, Any]]:
         ids = {key: key for key in sorted(self._world.projects)}
@@ -131,10 +143,9 @@ class Identity:
                 'id': key,
                 'name': name,
                 'domain_id': _DOMAIN['id'],
-                'enabled': True,
                 'is_domain': False,
                 'parent_id': _DOMAIN['id'],
-                'description': '',
+                **_PLAIN,
             }
             for key, name in {**ids, PROJECT: USER}.items()
         ]

@@ -5,6 +5,7 @@ They have what the cloud file has; the other fields are empty, so that clients
 can parse the documents.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from oslo_utils import strutils
@@ -43,7 +44,8 @@ _EMPTY: tuple[tuple[int, dict[str, Any]], ...] = (
             'metadata': {},
             'os-extended-volumes:volumes_attached': [],
             'updated': _MADE,
-            'user_id': '',
+            # Nova has no empty one.
+            'user_id': 'unknown',
         },
     ),
     (
@@ -110,8 +112,16 @@ class Servers:
         for one in self._placed:
             if one.id == key:
                 document = self._document(one, asked, 'detail')
+                if asked.minor >= 71:
+                    document['server_groups'] = [*self._groups(one)]
                 return Answer(200, {'server': document})
         raise Refused(404, f'instance {key} could not be found')
+
+    def _groups(self, one: Server) -> Iterable[str]:
+        servers = self._world.snapshot.servers
+        if servers is None or servers.groups is None:
+            raise Unknown('the server groups; the cloud file has none')
+        return (each.id for each in servers.groups if one.id in each.members)
 
     @property
     def _placed(self) -> tuple[Server, ...]:

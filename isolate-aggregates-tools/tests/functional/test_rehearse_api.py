@@ -5,13 +5,20 @@ import contextlib
 import dataclasses
 import socket
 
+import jsonschema
+from keystone.catalog import schema as catalog
+from keystone.resource import schema as resource
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates_tools.compute.servers import Server, Servers
+from isolate_aggregates_tools.compute.servers import (
+    Server,
+    ServerGroup,
+    Servers,
+)
 from isolate_aggregates_tools.rehearse.service import Service
 from isolate_aggregates_tools.rehearse.world import World
 from isolate_aggregates_tools.testing import make_compute_node, make_snapshot
@@ -320,6 +327,7 @@ def test_servers_are_listed_by_host_and_project():
         ),
         {},
         True,
+        (ServerGroup('g', 'anti-affinity', frozenset({'s1'})),),
     )
     with contextlib.closing(Held(held_cloud(servers=servers))) as held:
         listed = held('GET', '/servers/detail?all_tenants=1&host=c1')[1]
@@ -328,8 +336,29 @@ def test_servers_are_listed_by_host_and_project():
         assert [s['name'] for s in held('GET', path)[1]['servers']] == ['web']
         # Those of the project of the administrator.
         assert held('GET', '/servers')[1] == {'servers': []}
-        assert held('GET', '/servers/s1')[0] == 200
+        shown = held('GET', '/servers/s1')[1]['server']
+        assert shown['server_groups'] == ['g']
         assert held('GET', '/servers?all_tenants=1&name=web')[0] == 501
+    servers = dataclasses.replace(servers, groups=None)
+    with contextlib.closing(Held(held_cloud(servers=servers))) as held:
+        assert held('GET', '/servers/s1', minor=70)[0] == 200
+        assert held('GET', '/servers/s1')[0] == 501
+
+
+@pytest.mark.parametrize(
+    ('path', 'schema'),
+    [
+        ('projects', resource.project_index_response_body),
+        (f'projects/{"a" * 32}', resource.project_get_response_body),
+        ('domains', resource.domain_index_response_body),
+        ('domains/default', resource.domain_get_response_body),
+        ('regions', catalog.regions_index_response_body),
+        ('services', catalog.service_index_response_body),
+    ],
+)
+def test_documents_of_identity_have_the_form_of_keystone(held, path, schema):
+    answer = held.session.get(f'{held.service.url}/identity/v3/{path}')
+    jsonschema.validate(answer.json(), schema)
 
 
 def test_a_microversion_of_a_later_nova_is_refused():
