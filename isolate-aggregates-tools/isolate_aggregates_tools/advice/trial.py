@@ -4,11 +4,13 @@
 The first repairs of all findings are made together, and the cloud is audited
 again; then the second ones, and so on. A repair holds if Nova does not refuse
 it, if what it repairs is found no more, if all servers that had a host still
-have one. What is not needed of a repair is left out, and one of them says whom
-they let in only together.
+have one. Then it is made alone, as an operator may make one of them. What is
+not needed of a repair is left out, and one of them says whom they let in only
+together.
 """
 
 import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
@@ -17,7 +19,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates_tools.advice import request_repairs
+from isolate_aggregates_tools.advice import many_repairs, request_repairs
 from isolate_aggregates_tools.advice.effects import Effects
 from isolate_aggregates_tools.answers import scope
 from isolate_aggregates_tools.answers.deciding import silent
@@ -35,6 +37,8 @@ from isolate_aggregates_tools.repairs.repair import Repair
 _About = tuple[str, str]
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
+# The most repairs that are made one by one, which takes an audit for each.
+_MOST_ALONE = 32
 
 
 def held(
@@ -64,7 +68,8 @@ class _Trial:
                 for number, each in enumerate(findings)
                 if len(each.repairs) > place
             }
-            for number in self._holding(findings, some):
+            holding = {n: some[n] for n in self._holding(findings, some)}
+            for number in sorted(self._alone(findings, holding)):
                 kept.setdefault(number, []).append(some[number])
         while True:
             # Others are the first ones now.
@@ -126,6 +131,35 @@ class _Trial:
                 return
             # What is left holds without the others, or is tried again.
             tried = {n: todo for n, todo in tried.items() if n not in out}
+
+    def _alone(
+        self, findings: Sequence[Finding], repairs: Mapping[int, Repair]
+    ) -> set[int]:
+        """Return the numbers of the findings whose repairs hold alone."""
+        by_todo: dict[Commands, set[int]] = {}
+        for number, repair in repairs.items():
+            if _is_tried(repair):
+                by_todo.setdefault(repair.commands, set()).add(number)
+        # What they change does not reach the hosts of the others.
+        local = many_repairs.local(self._cloud.snapshot, by_todo).hosts
+        others = [todo for todo in by_todo if todo not in local]
+        before = Counter(map(_about, findings))
+        out: set[int] = set()
+        for group in ([*local], *_apart(others)):
+            numbers = set().union(*(by_todo[todo] for todo in group))
+            if not numbers:
+                continue
+            after = self._after(group)
+            tried = [findings[number] for number in sorted(numbers)]
+            # A host may have several findings of a kind.
+            gone = before - self._found(after, tried)
+            gone.subtract(map(_about, tried))
+            out |= {n for n in numbers if gone[_about(findings[n])] < 0}
+            if self._stranded(after.snapshot, self._served):
+                out = out.union(
+                    *(by_todo[t] for t in group if self._stranded_alone(t))
+                )
+        return repairs.keys() - out
 
     def _first_ones(
         self,
@@ -194,37 +228,21 @@ class _Trial:
         gains less without it.
         """
         shorter: dict[int, Repair] = {}
-        wholes = {
-            number: list(request_repairs.parts(repair.commands))
-            for number, repair in first.items()
-            if _is_tried(repair) and len(repair.commands) > 1
-        }
-        for place in range(max(map(len, wholes.values()), default=0)):
-            without = {
-                number: tuple(
-                    command
-                    for command in shorter.get(number, first[number]).commands
-                    if command not in some[place]
-                )
-                for number, some in wholes.items()
-                if len(some) > max(place, 1)
-            }
-            left = self._found(
-                self._after(
-                    without.get(number, each.commands)
-                    for number, each in first.items()
-                ),
-                (findings[number] for number in without),
-            )
-            for number, todo in without.items():
+        for number, repair in first.items():
+            if not _is_tried(repair) or len(repair.commands) < 2:
+                continue
+            todo = repair.commands
+            for part in request_repairs.parts(repair.commands):
+                rest = tuple(each for each in todo if each not in part)
                 if (
-                    todo
-                    and _about(findings[number]) not in left
-                    and self._same_effect(todo, first[number].commands)
+                    rest
+                    and rest != todo
+                    and self._same_effect(rest, todo)
+                    and number in self._alone(findings, {number: Repair(rest)})
                 ):
-                    shorter[number] = dataclasses.replace(
-                        first[number], commands=todo
-                    )
+                    todo = rest
+            if todo != repair.commands:
+                shorter[number] = dataclasses.replace(repair, commands=todo)
         return shorter
 
     def _same_effect(self, some: Commands, others: Commands) -> bool:
@@ -234,12 +252,12 @@ class _Trial:
 
     def _found(
         self, cloud: AuditedCloud, findings: Iterable[Finding]
-    ) -> set[_About]:
-        """Return what those checks find that have found something else."""
+    ) -> Counter[_About]:
+        """Count what those checks find that have found something else."""
         checks = {each.check for each in findings}
         # Moves of servers are not tried, so what they mend is not looked for.
         some = (each for each in OF_CLOUD if each in checks or None in checks)
-        return {_about(each) for each in audit(cloud, some)}
+        return Counter(map(_about, audit(cloud, some)))
 
     def _refused(self, todo: Commands) -> bool:
         """Return whether Nova or we refuse commands."""
@@ -322,6 +340,21 @@ class _Trial:
                 Asker(flavor.name, image.name if image else None, None),
                 bool(offers.usable(questions.of(flavor, image, None))),
             )
+
+
+def _apart(some: Sequence[Commands]) -> Iterator[Sequence[Commands]]:
+    """Yield groups of repairs: each alone, or if they are many, in halves.
+
+    There is a half with each of them, and without any other one.
+    """
+    if len(some) <= _MOST_ALONE:
+        yield from ([each] for each in some)
+        return
+    for bit in range(len(some).bit_length()):
+        for value in (0, 1):
+            yield [
+                each for n, each in enumerate(some) if n >> bit & 1 == value
+            ]
 
 
 def _about(finding: Finding) -> _About:

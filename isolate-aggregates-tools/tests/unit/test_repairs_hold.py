@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repairs are tried on a copy of the cloud before they are shown."""
 
+from collections import Counter
 import dataclasses
 import os
 import random
@@ -236,6 +237,37 @@ def test_all_first_repairs_of_the_audit_hold_together(number):
                 )
     check_nobody_stranded(cloud, repaired)
     check_named(cloud, first, repaired)
+
+
+@pytest.mark.parametrize('number', range(CLOUDS))
+def test_each_repair_of_the_audit_holds_alone(number):
+    """An operator chooses one of them."""
+    cloud = random_cloud(number)
+    findings = audit(cloud)
+    before = Counter((one.kind, one.subject) for one in findings)
+    for each in trial.held(cloud, findings, Effects.of(cloud)):
+        about = each.kind, each.subject
+        for repair in each.repairs:
+            if not repair.commands or repair.commands == commands.SYNC:
+                continue
+            repaired = after(cloud, [repair])
+            left = Counter((one.kind, one.subject) for one in audit(repaired))
+            assert left[about] < before[about]
+            check_taken(cloud, repair)
+            check_nobody_stranded(cloud, repaired)
+
+
+@pytest.mark.parametrize('number', range(CLOUDS))
+def test_many_repairs_hold_alone_too(number, monkeypatch):
+    """What needs one other repair is found without trying each."""
+    monkeypatch.setattr(trial, '_MOST_ALONE', 0)
+    test_each_repair_of_the_audit_holds_alone(number)
+
+
+@pytest.mark.parametrize('number', [12, 112, 125])
+def test_a_repair_needs_no_other_one(number):
+    """Parts were left out that only the repairs of others replaced."""
+    test_each_repair_of_the_audit_holds_alone(number)
 
 
 def test_repairs_that_strand_servers_together_take_few_audits(monkeypatch):
