@@ -36,6 +36,10 @@ NARROW = dataclasses.replace(
     differential.provider(5, {}),
     inventories={'VCPU': Inventory(8, min_unit=4, max_unit=2)},
 )
+FRACTION = dataclasses.replace(
+    differential.provider(7, {}),
+    inventories={'VCPU': Inventory(100, allocation_ratio=1.15)},
+)
 WITH_TRAIT = differential.provider(6, {'VCPU': 8}, traits=frozenset([GPU]))
 GROUPS = [('resources1', 'VCPU:1'), ('required2', GPU)]
 
@@ -78,6 +82,22 @@ GROUPS = [('resources1', 'VCPU:1'), ('required2', GPU)]
             2,
         ),
         'min_unit above max_unit': ([NARROW], [('resources', 'VCPU:4')], 0),
+        'all that a ratio with a fraction leaves': (
+            [FRACTION],
+            [('resources', 'VCPU:114')],
+            1,
+        ),
+        'one more, which is the product on paper': (
+            [FRACTION],
+            [('resources', 'VCPU:115')],
+            0,
+        ),
+        # The summaries, compared below, have both classes of the whole tree.
+        'a class of the children only': (
+            [ALONE, *CHILDREN],
+            [('resources', 'SRIOV_NET_VF:1')],
+            2,
+        ),
         'a class named twice': (
             [HOST],
             [('resources', 'VCPU:9,VCPU:1')],
