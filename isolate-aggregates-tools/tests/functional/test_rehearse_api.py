@@ -165,6 +165,7 @@ def test_what_is_changed_in_placement_is_in_the_cloud(held):
         ('POST', '/servers', 'compute'),
         ('GET', f'/allocations/{"a" * 32}', 'placement'),
         ('GET', '/v2/images?os_distro=debian', 'image'),
+        ('GET', '/v2/images?name=in:debian', 'image'),
         ('POST', '/v2/images', 'image'),
         ('GET', '/v3/users', 'identity'),
         ('GET', '/v2.0/networks', 'network'),
@@ -300,6 +301,22 @@ def test_properties_of_images_change(held):
     [image] = held.cloud.images
     assert image.properties == {'trait:CUSTOM_A': 'required'}
     assert patch({**add, 'path': '/protected'}) == 501
+
+
+@pytest.mark.parametrize(
+    ('query', 'count'),
+    [
+        (f'id=in:{"b" * 32},{"c" * 32}', 1),
+        (f'id={"c" * 32}', 1),
+        (f'id=in:{"b" * 32}', 0),
+        ('name=debian', 1),
+        ('name=ubuntu', 0),
+        ('owner=other', 0),
+    ],
+)
+def test_images_are_listed_by_what_is_asked_for(held, query, count):
+    answer = held('GET', f'/v2/images?{query}', kind='image')[1]
+    assert len(answer['images']) == count
 
 
 def test_a_service_that_is_disabled_has_the_trait(held):
