@@ -15,12 +15,14 @@ RELEASE_BIN = $(RELEASE_VENV)/bin
 CLOUD_VENV ?= .venv-cloud
 # Clients of services that it does not have.
 export CLIENTS_VENV ?= $(CURDIR)/.venv-clients
+# Tools with which operators change clouds.
+export OPERATOR_VENV ?= $(CURDIR)/.venv-operator
 E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
 TESTS = test test-rest test-gate test-all cover test-nova test-blazar \
-    test-browser test-databases test-servers test-clone
+    test-browser test-databases test-servers test-clone test-rehearsals
 .PHONY: help demo environments unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies dist sbom lint docs man linkcheck findings sample architecture clean
 
 help:
@@ -36,6 +38,7 @@ help:
 	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make test-databases   run the part with MariaDB and PostgreSQL alone"
 	@echo "make test-servers   run the part with web servers and Prometheus alone"
+	@echo "make test-rehearsals   run the part with Ansible and clients alone"
 	@echo "make test-clone   run the part that works in a copy of the clone alone"
 	@echo "make cover  run all tests and see which lines they run"
 	@echo "            each of these takes ARGS for pytest: ARGS='-k sync'"
@@ -105,6 +108,12 @@ $(CLIENTS_VENV)/.clients: tests/e2e/client-requirements.txt
 	$(CLIENTS_VENV)/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
+$(OPERATOR_VENV)/.operator: tests/rehearsals/requirements.txt
+	$(PYTHON) -m venv $(OPERATOR_VENV)
+	$(OPERATOR_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(OPERATOR_VENV)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 $(RELEASE_VENV)/.release: $(REQUIREMENTS)
 	$(PYTHON) -m venv $(RELEASE_VENV)
 	$(RELEASE_BIN)/python -m pip install --quiet --upgrade pip
@@ -121,6 +130,7 @@ $(TESTS): $(VENV)/.all
 # With all three, and nothing of Nova.
 unit: $(VENV)-reservations/.all
 unit: TESTS_BIN = $(VENV)-reservations/bin
+test-rest test-all test-rehearsals cover: $(OPERATOR_VENV)/.operator
 # In environments of their own; the first takes long. The last checks the
 # committed state.
 e2e e2e-smoke: $(CLOUD_VENV)/.cloud
@@ -201,4 +211,4 @@ architecture: $(VENV)/.all
 	$(BIN)/python tools/drawings.py
 
 clean: cloud-down
-	rm -rf $(VENV) $(VENV)-* $(CLOUD_VENV) $(CLIENTS_VENV) build dist doc/build releasenotes/build *.egg-info */*.egg-info
+	rm -rf $(VENV) $(VENV)-* $(CLOUD_VENV) $(CLIENTS_VENV) $(OPERATOR_VENV) build dist doc/build releasenotes/build *.egg-info */*.egg-info

@@ -120,6 +120,8 @@ PARTS = {
     'clone': Part(('tests/clone',), JOBS),
     # playwright runs an event loop.
     'browser': Part(('tests/browser',), JOBS),
+    # Ansible and clients, which are in an environment of their own.
+    'rehearsals': Part(('tests/rehearsals',), WAITING_JOBS),
     # All commands about 200 clouds.
     'answers': Part(
         (f'{TOOLS}/tests/functional/test_one_cloud_one_answer.py',),
@@ -152,7 +154,7 @@ SETS = {
     # What "test" leaves out.
     'rest': (
         *('library:slow', 'databases:slow', 'clone', 'servers:rest'),
-        *('browser:rest', 'nova:rest', 'blazar:rest'),
+        *('browser:rest', 'nova:rest', 'blazar:rest', 'rehearsals'),
     ),
     # Of these what a change has to pass, after "test". What takes minutes is
     # left out: one more case of what quicker ones show, each way to rebuild
@@ -164,10 +166,13 @@ SETS = {
     ),
     'all': (
         *('plugin', 'tools', 'reservations', 'street', 'databases', 'clone'),
-        *('servers', 'browser', 'nova', 'blazar'),
+        *('servers', 'browser', 'nova', 'blazar', 'rehearsals'),
     ),
     # The browser tests cover no Python code.
-    'cover': ('library', 'databases', 'clone', 'servers', 'nova', 'blazar'),
+    'cover': (
+        *('library', 'databases', 'clone', 'servers', 'nova', 'blazar'),
+        'rehearsals',
+    ),
     # What tells whether a release of Nova is supported.
     'support': ('adapter', 'nova'),
     # What runs with all that an operator may have installed.

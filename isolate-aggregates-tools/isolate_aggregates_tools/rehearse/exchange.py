@@ -60,6 +60,7 @@ class Call:
     """A request and its fate.
 
     :param reason: Why it was refused, or what is not known.
+    :param minor: The microversion, as that of the request.
     """
 
     service: str
@@ -68,6 +69,7 @@ class Call:
     status: int
     reason: str = ''
     body: Document = None
+    minor: int = 0
 
     @property
     def is_change(self) -> bool:

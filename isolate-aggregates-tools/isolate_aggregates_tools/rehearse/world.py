@@ -151,7 +151,8 @@ class World:
         body = asked.body if asked.method != 'GET' else None
         self.note(
             Call(
-                service, asked.method, asked.path, answer.status, reason, body
+                *(service, asked.method, asked.path, answer.status),
+                *(reason, body, asked.minor),
             ),
             before,
         )

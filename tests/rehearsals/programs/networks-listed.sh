@@ -1,0 +1,2 @@
+# What is no matter of a cloud file fails.
+openstack network list
