@@ -11,8 +11,10 @@ They include those of :mod:`isolate_aggregates.testing`.
   needs requests-mock (extra ``testing``). For tests that write,
   :mod:`~isolate_aggregates_tools.embedded` runs the real Placement (extra
   ``embedded``).
-* :mod:`~isolate_aggregates_tools.testing.plugin` has the mock as a pytest
-  fixture.
+* :mod:`~isolate_aggregates_tools.testing.rehearsal` runs playbooks and other
+  tools against a copy of a cloud (extra ``embedded``).
+* :mod:`~isolate_aggregates_tools.testing.plugin` has the mock and rehearsals
+  as pytest fixtures.
 """
 
 from isolate_aggregates.testing import (
@@ -45,6 +47,7 @@ from isolate_aggregates_tools.testing.builders import (
 )
 from isolate_aggregates_tools.testing.hosts import hosts_for
 from isolate_aggregates_tools.testing.placement import PlacementFixture
+from isolate_aggregates_tools.testing.rehearsal import Rehearsal
 
 __all__ = [
     'ComputeService',
@@ -53,6 +56,7 @@ __all__ = [
     'PlacementFixture',
     'Port',
     'Provider',
+    'Rehearsal',
     'Request',
     'RequestedNetwork',
     'ResourceGroup',

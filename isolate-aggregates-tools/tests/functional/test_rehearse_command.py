@@ -19,6 +19,8 @@ from isolate_aggregates_tools.effect.documents import EFFECT
 from isolate_aggregates_tools.rehearse.errors import NotIsolated
 from isolate_aggregates_tools.rehearse.tool import Launcher
 
+pytest_plugins = ['isolate_aggregates_tools.testing.plugin']
+
 CLOUD = {
     'version': 1,
     'settings': {'scheduler': {'enable_isolated_aggregate_filtering': True}},
@@ -379,3 +381,23 @@ def test_a_live_cloud_is_read_and_not_changed(
     assert (result.code, result.err) == (0, '')
     assert 'made' in result.out
     assert live.nova.aggregates == before
+
+
+def test_tools_are_tested_by_a_fixture(isolated, files, rehearsal):
+    held = rehearsal('cloud.yaml', clouds=['prod'])
+    assert held.run(tool(ADD), timeout=60) == 0
+    [gpu] = held.cloud.aggregates
+    assert gpu.hosts == {'c1', 'g1'}
+    assert (held.refused, held.unknown) == ([], [])
+    script = 'grep -q prod: "$OS_CLIENT_CONFIG_FILE" || exit 3; sleep 60 &'
+    assert held.run(['sh', '-c', script]) == 0
+    assert held.run(tool('DELETE /os-aggregates/7')) == 0
+    assert held.run(tool('GET /os-keypairs')) == 0
+    assert held.run(['sleep', '300'], timeout=0.1) is None
+    assert held.refused == [
+        'DELETE nova /os-aggregates/7: aggregate gpu is not empty'
+    ]
+    assert held.unknown == [
+        'GET nova /os-keypairs: this request',
+        'what sleep would have done, which ran on',
+    ]
