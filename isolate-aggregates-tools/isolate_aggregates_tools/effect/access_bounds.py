@@ -98,6 +98,8 @@ class Bounds:
 
         Only the hosts that have moved are looked at, if that is all.
         """
+        # What is computed for it is forgotten with the state.
+        snapshot = dataclasses.replace(snapshot)
         moved_hosts = _moved(previous.snapshot, snapshot)
         if moved_hosts is None:
             return self.state(snapshot)

@@ -367,3 +367,15 @@ def cost(snapshot, todo, answers):
 def test_each_gap_is_found(world):
     snapshot, todo = world
     assert bool(found(snapshot, *todo)) == (cost(snapshot, todo, {}) != (0, 0))
+
+
+def test_what_is_computed_in_between_is_not_kept():
+    """Thousands of clouds in between would fill the memory otherwise."""
+    before = cloud(OPEN, PLAIN)
+    between = dataclasses.replace(before, aggregates=(WIN,))
+    bounds = access_bounds.Bounds(
+        before, [between, before], PIPELINE, REQUESTS
+    )
+    state = bounds.after(bounds.start, between)
+    assert [*bounds.violations(state)]
+    assert 'index' not in vars(between)
