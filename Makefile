@@ -54,7 +54,7 @@ help:
 	@echo "make man    build manual pages of the commands"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make findings   try the programs in findings; needs a network"
-	@echo "make sample write the sample configuration anew"
+	@echo "make sample write the sample configuration and the JSON schemas anew"
 	@echo "make architecture   make the images and tables of the documentation anew"
 	@echo "make clean  remove what these made"
 
@@ -206,6 +206,7 @@ findings:
 sample: $(VENV)/.all
 	$(BIN)/oslo-config-generator \
 	    --config-file etc/isolate-aggregates/config-generator.conf
+	$(BIN)/python tools/json_schemas.py
 
 architecture: $(VENV)/.all
 	$(BIN)/python tools/drawings.py

@@ -2,7 +2,6 @@
 """Sphinx configuration of the documentation."""
 
 from importlib import metadata
-import json
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -98,29 +97,22 @@ man_pages = [
 
 
 class JSONSchemas(Directive):
-    """Shows the schema of each command, in sections."""
+    """Shows which command has which schema, and in which file."""
 
     def run(self):
-        commands = {}
-        for schemas in (
-            tools.SCHEMAS,
-            documents.SCHEMAS,
-            {'reservation list --mine': documents.OWN},
-        ):
-            for command, schema in schemas.items():
-                text = json.dumps(schema, indent=2, ensure_ascii=False)
-                commands.setdefault(text, []).append(command)
-        return [
-            nodes.section(
-                '',
-                nodes.title('', ', '.join(sorted(names))),
-                nodes.literal_block(text, text, language='json'),
-                ids=[nodes.make_id(name) for name in sorted(names)],
+        rows = [
+            f'   {command}, ``{schema["$id"]}``, '
+            f'``{package}/schemas/{command.replace(" ", "-")}.json``'
+            for package, schemas in (
+                ('isolate_aggregates_tools', tools.SCHEMAS),
+                ('isolate_aggregates_reservations', documents.SCHEMAS),
             )
-            for text, names in sorted(
-                commands.items(), key=lambda each: min(each[1])
-            )
+            for command, schema in sorted(schemas.items())
         ]
+        head = ['.. csv-table::', '   :header: Command, Schema, File', '']
+        parent = nodes.Element()
+        self.state.nested_parse(StringList(head + rows), 0, parent)
+        return parent.children
 
 
 class PlacementFeatures(Directive):

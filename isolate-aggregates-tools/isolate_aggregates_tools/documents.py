@@ -4,6 +4,9 @@
 The fields of a dataclass are the keys of an object. ``Annotated`` adds the
 description of a key, or more of its schema. A field whose name is reserved in
 Python ends with an underscore, which the key has not. Sets are sorted.
+
+Each document names its schema, whose id ends with its version. The schemas are
+files in ``schemas`` of each distribution, which ``make sample`` writes.
 """
 
 from collections.abc import Mapping, Set
@@ -15,6 +18,9 @@ Count = Annotated[int, {'minimum': 0}]
 Time = Annotated[str, {'format': 'date-time'}]
 SHA256 = Annotated[str, {'pattern': '^[0-9a-f]{64}$'}]
 Names = tuple[str, ...]
+
+# Within a version, keys are only added.
+VERSION = 1
 
 _TYPES = {
     bool: 'boolean',
@@ -56,6 +62,49 @@ def schema(kind: Any, title: str) -> dict[str, Any]:
     """Return the JSON schema of a kind of documents."""
     draft = 'https://json-schema.org/draft/2020-12/schema'
     return {'$schema': draft, 'title': title, **_schema(kind)}
+
+
+def schema_id(command: str) -> str:
+    """Return the id of the schema of the document of a command.
+
+    :param command: Its name, such as "lock list".
+    """
+    return f'isolate-aggregates/{command.replace(" ", "-")}/{VERSION}'
+
+
+def published(
+    schemas: Mapping[str, Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """Return the schemas as they are published, with ids.
+
+    :param schemas: By the name of the command.
+    """
+    return {
+        command: {
+            '$schema': each['$schema'],
+            '$id': schema_id(command),
+            **with_id(each, command),
+        }
+        for command, each in schemas.items()
+    }
+
+
+def with_id(schema: Mapping[str, Any], *commands: str) -> dict[str, Any]:
+    """Return a schema whose documents also name that of their command."""
+    if 'anyOf' in schema:
+        some = [with_id(each, *commands) for each in schema['anyOf']]
+        return {**schema, 'anyOf': some}
+    if schema['type'] != 'object':
+        # Rows, of which there may be none.
+        return {**schema}
+    return {
+        **schema,
+        'required': ['schema', *schema['required']],
+        'properties': {
+            'schema': one_of(*map(schema_id, commands)),
+            **schema['properties'],
+        },
+    }
 
 
 def _key(name: str) -> str:

@@ -280,13 +280,12 @@ def _drawn(value: Any, hint: Any) -> Any:
 RESERVATION = documents.schema(Reservation, 'A reservation')
 RESERVATIONS = documents.schema(Reservations, 'Reservations')
 REPAIRED = documents.schema(Repaired, 'Repaired reservations')
-OWN = documents.schema(OwnReservations, 'The reservations of a project')
 HISTORY = documents.schema(History, 'What was reserved')
 CALENDAR = documents.schema(Calendar, 'Free capacity over time')
 HOSTS = documents.schema(Hosts, 'The hosts for reservations')
 CHANGED_HOSTS = documents.schema(ChangedHosts, 'Changed hosts')
 
-SCHEMAS = {
+_SCHEMAS = {
     **dict.fromkeys(
         (
             *('reservation create', 'reservation end'),
@@ -294,12 +293,15 @@ SCHEMAS = {
         ),
         RESERVATION,
     ),
-    **dict.fromkeys(
-        ('reservation list', 'reservation reconcile'), RESERVATIONS
+    'reservation list': documents.schema(
+        Reservations | OwnReservations,
+        'Reservations; with --mine, as their project sees them',
     ),
+    'reservation reconcile': RESERVATIONS,
     'reservation repair': REPAIRED,
     'reservation calendar list': CALENDAR,
     'reservation history list': HISTORY,
     'reservation host list': HOSTS,
     'reservation host set': CHANGED_HOSTS,
 }
+SCHEMAS = documents.published(_SCHEMAS)

@@ -10,11 +10,11 @@ from fake_nova import uuid
 import jsonschema
 import placement_backup
 import placement_rows
+from published_schemas import of_package
 from wired_world import WiredWorld
 
 from isolate_aggregates_reservations import api as reservations
 from isolate_aggregates_reservations import names
-from isolate_aggregates_reservations.commands import documents
 from isolate_aggregates_tools.placement import inventories
 
 NOW = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
@@ -364,6 +364,7 @@ def _without_chance(description):
 
 # By database.
 _scenes = {}
+SCHEMAS = of_package('isolate_aggregates_reservations')
 
 
 def typed(run, *arguments):
@@ -382,7 +383,5 @@ def typed(run, *arguments):
 
 def _schema(arguments):
     words = ' '.join(arguments)
-    if 'reservation list' in words and '--mine' in arguments:
-        return documents.OWN
-    [name] = [name for name in documents.SCHEMAS if name in words]
-    return documents.SCHEMAS[name]
+    [name] = [name for name in SCHEMAS if name in words]
+    return SCHEMAS[name]

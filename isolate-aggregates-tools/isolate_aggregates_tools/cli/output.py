@@ -17,7 +17,7 @@ from isolate_aggregates.text import escaped
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cli import terminal, usage
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
-from isolate_aggregates_tools.documents import content
+from isolate_aggregates_tools.documents import content, schema_id
 from isolate_aggregates_tools.wording import all_escaped, unabridged
 
 # The formats that can contain more than rows.
@@ -83,6 +83,7 @@ class Lister(_Columns, lister.Lister):
     """
 
     app: Any
+    cmd_name: str
     reported: Report
 
     @abc.abstractmethod
@@ -107,7 +108,10 @@ class Lister(_Columns, lister.Lister):
     ) -> int:
         report = self.reported
         if parsed_args.formatter in DOCUMENTS and report.document:
-            document = content(report.document())
+            document = {
+                'schema': schema_id(self.cmd_name),
+                **content(report.document()),
+            }
             DOCUMENTS[parsed_args.formatter]().emit_one(
                 tuple(document),
                 tuple(document.values()),
@@ -204,6 +208,8 @@ def _normalized(column: str) -> str:
 class ShowOne(_Columns, show.ShowOne):
     """Shows fields, with texts escaped for terminals."""
 
+    cmd_name: str
+
     def produce_output(
         self,
         parsed_args: argparse.Namespace,
@@ -213,6 +219,9 @@ class ShowOne(_Columns, show.ShowOne):
         if parsed_args.formatter not in DOCUMENTS:
             data = _written(data, parsed_args)
         _check_columns(parsed_args, column_names)
+        if parsed_args.formatter in DOCUMENTS and not parsed_args.columns:
+            column_names = 'schema', *column_names
+            data = schema_id(self.cmd_name), *data
         super().produce_output(parsed_args, column_names, data)
         return 0
 

@@ -75,7 +75,10 @@ class WriteReport(usage.Command):
         )
         plan = (
             documents.document(
-                parsed_args.plan, 'a plan of relocation create', RELOCATION
+                parsed_args.plan,
+                'a plan of relocation create',
+                RELOCATION,
+                'relocation create',
             )
             if parsed_args.plan
             else None

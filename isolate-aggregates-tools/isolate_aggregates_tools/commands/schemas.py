@@ -12,7 +12,7 @@ from isolate_aggregates_tools.commands.explain_documents import EXPLAIN
 from isolate_aggregates_tools.commands.lock_documents import LIST
 from isolate_aggregates_tools.commands.sync_documents import SYNC
 from isolate_aggregates_tools.decisions.documents import DECISIONS
-from isolate_aggregates_tools.documents import schema
+from isolate_aggregates_tools.documents import published, schema
 from isolate_aggregates_tools.effect.documents import EFFECT, Effect
 from isolate_aggregates_tools.expectations.documents import TEST
 from isolate_aggregates_tools.ledger.documents import LEDGER
@@ -36,7 +36,7 @@ def _with_effect(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 FILTERS = schema(tuple[InstalledFilter, ...], 'The installed request filters')
 
-SCHEMAS = {
+_SCHEMAS = {
     **dict.fromkeys(
         (
             *('key add', 'key remove', 'lock delete'),
@@ -57,8 +57,10 @@ SCHEMAS = {
     'ledger': LEDGER,
     'lock list': LIST,
     'matrix list': request_documents.MATRIX,
+    'rehearse': EFFECT,
     'relocation create': RELOCATION,
     'lock show': SHOW,
     'survival list': SURVIVAL,
     'test': TEST,
 }
+SCHEMAS = published(_SCHEMAS)

@@ -243,20 +243,24 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     :raises ChangesFileError: if it cannot be read or is no effect.
     """
-    return document(path, 'an effect', EFFECT)
+    return document(path, 'an effect', EFFECT, 'effect show', 'rehearse')
 
 
 def document(
-    path: str | os.PathLike[str], what: str, schema: dict[str, Any]
+    path: str | os.PathLike[str],
+    what: str,
+    schema: dict[str, Any],
+    *commands: str,
 ) -> dict[str, Any]:
     """Read a document that a command has written with ``-f json``.
 
     :param what: The document in words, such as ``an effect``.
+    :param commands: The commands that write it.
     :raises ChangesFileError: if it cannot be read or is something else.
     """
     try:
         content = json.loads(files.read_text(path))
-        jsonschema.validate(content, schema)
+        jsonschema.validate(content, documents.with_id(schema, *commands))
     except OSError as exc:
         problem = f'cannot be read: {exc.strerror}'
     except ValueError as exc:

@@ -6,11 +6,12 @@ import json
 import pathlib
 
 import jsonschema
+from published_schemas import of_package
 import pytest
 
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
-from isolate_aggregates_tools.commands.schemas import SCHEMAS
 
+SCHEMAS = of_package('isolate_aggregates_tools')
 PATH = pathlib.Path(__file__).parents[3] / 'tools' / 'outputs.py'
 # One of so many invocations.
 PART = 20

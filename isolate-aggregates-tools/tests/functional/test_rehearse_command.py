@@ -12,10 +12,10 @@ import time
 
 import jsonschema
 from live_example import ISOLATE
+from published_schemas import schema_of
 import pytest
 import yaml
 
-from isolate_aggregates_tools.effect.documents import EFFECT
 from isolate_aggregates_tools.rehearse.errors import NotIsolated
 from isolate_aggregates_tools.rehearse.tool import Launcher
 
@@ -193,7 +193,7 @@ def test_the_document_is_that_of_effect(rehearse):
         options=('-f', 'json'),
     )
     document = json.loads(result.out)
-    jsonschema.validate(document, EFFECT)
+    jsonschema.validate(document, schema_of('rehearse'))
     assert len(document['steps']) == 2
     assert len(document['gaps']) == 1
     assert document['refused'] == [

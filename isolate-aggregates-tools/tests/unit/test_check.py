@@ -51,7 +51,11 @@ def test_the_answer_is_a_document_for_programs(run, host, code, document):
         *('--snapshot', WINDOWS, '-f', 'json'),
     )
     assert (result.code, result.err) == (code, '')
-    assert json.loads(result.out) == {'host': host, **document}
+    assert json.loads(result.out) == {
+        'schema': 'isolate-aggregates/check/1',
+        'host': host,
+        **document,
+    }
 
 
 def test_a_host_that_does_not_exist_is_no_answer(run):

@@ -88,7 +88,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(run, formatter, parse):
     result = run(*GPU, '-f', formatter)
     assert (result.code, result.err) == (0, '')
     document = parse(result.out)
-    assert list(document) == ['summary', 'hosts']
+    assert list(document) == ['schema', 'summary', 'hosts']
     summary = document['summary']
     assert summary.pop('constraints')[1:4:2] == [
         {

@@ -10,10 +10,10 @@ import tracemalloc
 
 from cases import cases
 import jsonschema
+from published_schemas import schema_of
 import pytest
 
 from isolate_aggregates.record import CAUSES, EFFECTS, LOGGER, SCHEMA
-from isolate_aggregates_tools.commands.schemas import SCHEMAS
 from isolate_aggregates_tools.decisions import logs, sums, told
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / 'examples' / 'decisions'
@@ -106,7 +106,7 @@ def listed(run):
         assert (result.code, result.err) == (0, '')
         document = json.loads(result.out)
         jsonschema.Draft202012Validator(
-            SCHEMAS['decision list'],
+            schema_of('decision list'),
             format_checker=jsonschema.FormatChecker(),
         ).validate(document)
         return document
@@ -327,7 +327,7 @@ def explained(run, tmp_path):
             *('--snapshot', str(path), '-f', 'json'),
         )
         document = json.loads(result.out)
-        jsonschema.validate(document, SCHEMAS['explain'])
+        jsonschema.validate(document, schema_of('explain'))
         return result, document
 
     return explained

@@ -6,6 +6,7 @@ import json
 
 from audit_clouds import LICENSED, LOCK, PREFIXES, configuration, server
 import jsonschema
+from published_schemas import schema_of
 import pytest
 
 from isolate_aggregates_tools.audit.servers import OutOfPlace
@@ -584,7 +585,7 @@ def test_a_saved_effect_is_read_and_shown_by_the_report(run, tmp_path):
     [
         (None, 'cannot be read: No such file or directory.'),
         ('{', 'is not JSON: '),
-        ('{}', "is not an effect: its top: 'servers' is a required property."),
+        ('{}', "is not an effect: its top: 'schema' is a required property."),
     ],
 )
 def test_a_file_that_is_no_effect_is_named(run, tmp_path, text, problem):
@@ -654,7 +655,7 @@ def test_what_nova_refuses_is_named_and_left_out(
     )
     assert result.code == 7
     document = json.loads(result.out)
-    jsonschema.validate(document, documents.EFFECT)
+    jsonschema.validate(document, schema_of('effect show'))
     [refused] = document['refused']
     assert reason in refused['reason']
     assert document['steps'] == []

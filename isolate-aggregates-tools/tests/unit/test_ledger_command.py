@@ -7,10 +7,10 @@ import pathlib
 from cases import cases
 import jsonschema
 from oslo_config import cfg
+from published_schemas import schema_of
 import pytest
 
 from isolate_aggregates_tools.ledger import shown, times
-from isolate_aggregates_tools.ledger.documents import LEDGER
 from isolate_aggregates_tools.ledger.ledger import Ledger, Subject
 from isolate_aggregates_tools.ledger.recording import recording
 from isolate_aggregates_tools.ledger.state import (
@@ -42,7 +42,7 @@ def test_the_document_has_the_schema(run, subject):
     )
     document = json.loads(result.out)
     jsonschema.Draft202012Validator(
-        LEDGER,
+        schema_of('ledger'),
         format_checker=jsonschema.FormatChecker(),
     ).validate(document)
     assert document['days']

@@ -11,6 +11,7 @@ import types
 
 from audit_clouds import LOCK, configuration
 import jsonschema
+from published_schemas import schema_of
 import pytest
 import room_clouds
 from room_clouds import FLAVORS, IMAGE, cloud, group, server
@@ -851,7 +852,7 @@ def relocate(run, *arguments):
 def test_the_document_has_its_schema(run, arguments):
     result = relocate(run, *arguments, '-f', 'json')
     document = json.loads(result.out)
-    jsonschema.validate(document, documents.RELOCATION)
+    jsonschema.validate(document, schema_of('relocation create'))
 
 
 def test_the_report_shows_a_plan(run, tmp_path):

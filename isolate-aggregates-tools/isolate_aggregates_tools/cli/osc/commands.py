@@ -98,6 +98,8 @@ class ClientCommand(command.Command):
     """
 
     app: Any
+    # The name of the command in our program.
+    name: str
 
     # The client reads it before it parses the arguments, which decide whether
     # the command needs credentials.
@@ -114,6 +116,8 @@ class ClientCommand(command.Command):
     ) -> None:
         program: Any = ClientProgram(app, self)
         super().__init__(program, app_args)
+        # Not given to cliff, which would look for hooks of this name.
+        self.cmd_name = self.name
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command."""
@@ -144,7 +148,11 @@ def load(name: str) -> type[ClientCommand]:
         ours.__name__,
         (ClientCommand, ours),
         # The help shows the docstring.
-        {'__doc__': inspect.getdoc(ours), '__module__': ours.__module__},
+        {
+            '__doc__': inspect.getdoc(ours),
+            '__module__': ours.__module__,
+            'name': name.replace('_', ' '),
+        },
     )
 
 
