@@ -55,16 +55,47 @@ def _check_replaceable(target: pathlib.Path, mark: str | None) -> None:
         )
 
 
-def read_text(path: str | os.PathLike[str], encoding: str = 'utf-8') -> str:
-    """Return the text of a file.
+class StandardInput(str):
+    """The name of the standard input in place of that of a file.
+
+    It can be read only once, so this keeps what was read.
+    """
+
+    _content: bytes | None = None
+
+    def read(self) -> bytes:
+        """Return all that was written to it."""
+        if self._content is None:
+            with open(0, 'rb', closefd=False) as stream:
+                self._content = _head_of_text(stream) + stream.read()
+        return self._content
+
+
+def named(text: str) -> str:
+    """Return the file that an argument names; a dash is standard input."""
+    return StandardInput('standard input') if text == '-' else text
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file that should be text.
 
     A device without an end, such as /dev/zero, is not read on.
 
     :raises OSError: if it cannot be read or is not text.
+    """
+    if isinstance(path, StandardInput):
+        return path.read()
+    with open(path, 'rb') as stream:
+        return _head_of_text(stream) + stream.read()
+
+
+def read_text(path: str | os.PathLike[str], encoding: str = 'utf-8') -> str:
+    """Return the text of a file; see :func:`read_bytes`.
+
+    :raises OSError: if it cannot be read or is not text.
     :raises UnicodeDecodeError: if it has another encoding.
     """
-    with open(path, 'rb') as stream:
-        return (_head_of_text(stream) + stream.read()).decode(encoding)
+    return read_bytes(path).decode(encoding)
 
 
 def check_text(path: str | os.PathLike[str]) -> None:

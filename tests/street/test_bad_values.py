@@ -10,6 +10,7 @@ from importlib import metadata
 from cases import cases
 import pytest
 
+from isolate_aggregates_tools import files
 from isolate_aggregates_tools.cli import app, usage
 
 COMMANDS = {
@@ -147,7 +148,7 @@ def option_of(action):
 def is_typed(action):
     """Return whether a value is checked when it is parsed."""
     return (
-        action.type not in (None, usage.not_empty)
+        action.type not in (None, usage.not_empty, files.named)
         or action.choices is not None
         or '<key>=<value>' in (action.metavar or '')
     )

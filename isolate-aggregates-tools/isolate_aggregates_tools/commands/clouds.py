@@ -15,6 +15,7 @@ from isolate_aggregates import exception
 from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates.index import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates_tools import files
 from isolate_aggregates_tools.cli import progress
 from isolate_aggregates_tools.cli.base import Program
 from isolate_aggregates_tools.cloud.cloud import Cloud
@@ -36,7 +37,9 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--snapshot',
         metavar='<file>',
-        help='Use this cloud file instead of the live cloud',
+        type=files.named,
+        help='Use this cloud file instead of the live cloud; - for the '
+        'standard input',
     )
 
 

@@ -8,7 +8,6 @@ import hashlib
 from importlib import metadata
 import json
 import os
-import pathlib
 from typing import Any
 
 from oslo_config import cfg
@@ -142,7 +141,7 @@ def document(report: Report) -> documents.Test:
 
 def digest_of_file(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 digest of a file, as ``sha256sum`` prints it."""
-    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    return hashlib.sha256(files.read_bytes(path)).hexdigest()
 
 
 def digest_of_cloud(
