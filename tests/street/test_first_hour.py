@@ -278,7 +278,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path, arguments):
 
 
 def test_the_list_of_filters_has_each_name_in_full():
-    output = on_terminal('filter', 'list')
+    output = on_terminal('filter', 'list', '--long')
     assert ' isolate_aggregates ' in output
     assert ' AggregateMultiTenancyIsolation ' in output
     # The origin is shown only on request.

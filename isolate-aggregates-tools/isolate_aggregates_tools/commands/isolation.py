@@ -140,7 +140,7 @@ def _hosts(entry: LockOverview) -> int | str:
 
 def _amounts(usages: Sequence[Usage | None]) -> Iterable[str]:
     for usage in usages:
-        yield f'{usage.free} free, {usage.used} used' if usage else '-'
+        yield f'{usage.free} of {usage.total} free' if usage else '-'
 
 
 def _numbers(usages: Sequence[Usage | None]) -> Iterable[int | None]:

@@ -91,15 +91,21 @@ class InstalledFilter:
     origin: Annotated[str, 'Its package and class.']
 
 
-def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
-    """Return all installed filters: first the enabled ones, in order."""
+def installed_filters(
+    conf: cfg.ConfigOpts, with_nova: bool = True
+) -> list[InstalledFilter]:
+    """Return all installed filters: first the enabled ones, in order.
+
+    :param with_nova: Whether to return the reproduced filters of Nova, too.
+    """
     enabled = load(conf)
     filters = [
         _describe(one, number, len(enabled), conf)
         for number, one in enumerate(enabled, 1)
     ]
     filters += [
-        _describe_mirror(mirror, _why_off(mirror, conf)) for mirror in MIRRORS
+        _describe_mirror(mirror, _why_off(mirror, conf))
+        for mirror in (MIRRORS if with_nova else ())
     ]
     names = {one.name for one in enabled}
     filters += [

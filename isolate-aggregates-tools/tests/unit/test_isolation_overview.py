@@ -113,5 +113,5 @@ providers:
         if line.startswith('|')
     )
     cells = dict(zip(heads, row, strict=True))
-    assert cells['PCPU'] == '20 free, 10 used'
-    assert cells['VCPU'] == '4 free, 0 used'
+    assert cells['PCPU'] == '20 of 30 free'
+    assert cells['VCPU'] == '4 of 4 free'
