@@ -32,8 +32,8 @@ EXAMPLE = 'examples/campus.yaml'
 # Constant, or every screenshot would change in each run.
 NOW = datetime.datetime(2026, 11, 21, 9, 0, tzinfo=datetime.UTC)
 
-WINDOW = {'width': 1120, 'height': 860}
-PHONE = {'width': 390, 'height': 760}
+WINDOW = {'width': 1280, 'height': 900}
+PHONE = {'width': 390, 'height': 844}
 
 
 def main() -> None:
@@ -53,15 +53,14 @@ def main() -> None:
             return page
 
         page = opened(viewport=WINDOW)
-        page.locator('#grid td[aria-label="no"]').nth(4).click()
-        page.evaluate('scrollTo(0, 0)')
         take(page, 'report')
+        page.locator('#grid td[aria-label="no"]').nth(4).click()
+        page.locator('#matrix').evaluate('(one) => one.scrollIntoView()')
+        take(page, 'report-matrix')
         page = opened(viewport=WINDOW, color_scheme='dark')
         page.locator('#locks').evaluate('(one) => one.scrollIntoView()')
         take(page, 'report-dark')
-        page = opened(viewport=PHONE)
-        page.locator('#grid td[aria-label="no"]').nth(4).click()
-        take(page, 'report-phone')
+        take(opened(viewport=PHONE), 'report-phone')
         browser.close()
 
 

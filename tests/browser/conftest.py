@@ -53,7 +53,7 @@ class Opened:
     def row(self, name):
         """Return a row of the matrix."""
         return self.page.locator('#grid tr').filter(
-            has=self.page.get_by_role('rowheader', name=name, exact=True)
+            has=self.page.get_by_title(name, exact=True)
         )
 
     def fit_all(self):

@@ -187,7 +187,7 @@ def test_counters_lead_to_what_they_count(open_report):
     assert follow('Aggregates 8') == '#matrix'
     assert page.locator('input[value="aggregate"]').is_checked()
     assert follow('Flavors 12') == '#matrix'
-    rows = page.locator('#grid tbody th').all_inner_texts()
+    rows = page.locator('#grid tbody th .name').all_inner_texts()
     assert rows == ['fpga.small']
     assert follow('Locks 5') == '#locks'
     assert page.locator('.card:visible').count() == 5
@@ -318,7 +318,7 @@ def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
     report = open_report('campus')
     keyboard = report.page.keyboard
     report.page.locator('#grid [tabindex="0"]').focus()
-    for key in ('ArrowDown', 'ArrowDown', 'End', 'Enter'):
+    for key in ('ArrowDown', 'ArrowDown', 'End', 'ArrowLeft', 'Enter'):
         keyboard.press(key)
     panel = report.page.locator('#reason')
     assert 'm1.medium on win-1 and 2 more' in panel.inner_text()
@@ -326,7 +326,7 @@ def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
     assert report.focused()['row'] == 3
     keyboard.press('Escape')
     assert 'm1.medium' not in panel.inner_text()
-    assert (report.focused()['row'], report.focused()['column']) == (3, 8)
+    assert (report.focused()['row'], report.focused()['column']) == (3, 7)
 
 
 def test_the_panel_follows_the_keys(open_report):
@@ -336,11 +336,12 @@ def test_the_panel_follows_the_keys(open_report):
     panel = report.page.locator('#reason')
     assert 'm1.medium on sec-1' in panel.inner_text()
     report.page.keyboard.press('ArrowLeft')
-    assert 'm1.medium on rack-b-1, rack-b-2' in panel.inner_text()
+    assert 'm1.medium on lease-1, lease-2' in panel.inner_text()
 
 
 def test_arrow_keys_reach_every_cell_and_header(open_report):
     report = open_report('campus')
+    report.fit_all()
     everything = report.page.evaluate(
         "[...document.querySelectorAll('#grid [tabindex]')]"
         '.map((c) => `${c.parentNode.rowIndex},${c.cellIndex}`)'
@@ -382,8 +383,9 @@ def test_a_column_of_hosts_can_be_expanded(open_report):
     assert 'gpu-1, gpu-2, gpu-3' in report.page.locator('#reason').inner_text()
     report.page.get_by_role('button', name='Show each of these hosts').click()
     assert heads.all_inner_texts() == ['gpu-1', 'gpu-2', 'gpu-3']
+    before = heads.all_inner_texts()
     report.page.get_by_role('button', name='Show all', exact=True).click()
-    assert heads.count() == 8
+    assert heads.count() > len(before)
 
 
 @pytest.mark.parametrize(
@@ -441,9 +443,10 @@ def test_columns_are_named_after_the_aggregate_of_their_hosts(open_report):
     )
     heads = report.page.locator('#grid thead .name')
     assert heads.all_inner_texts() == [
+        # The flavor that is chosen at first may use these.
+        '(no lock), 3 hosts',
         'whole, 3 hosts',
         'trait:CUSTOM_B, 3 hosts',
-        '(no lock), 3 hosts',
         'e',
     ]
 
@@ -455,7 +458,7 @@ def test_search_keeps_rows_with_matching_names(open_report):
     report = open_report('campus')
     page = report.page
     page.get_by_label('Search').fill('GPU')
-    rows = page.locator('#grid tbody th')
+    rows = page.locator('#grid tbody th .name')
     assert rows.all_inner_texts() == ['gpu.large']
     assert page.locator('#grid thead .name').all_inner_texts() == [
         'gpus, 3 hosts'
@@ -476,7 +479,7 @@ def test_search_keeps_rows_with_matching_names(open_report):
 def test_search_takes_words_of_a_row_and_a_host(open_report):
     report = open_report('campus')
     report.page.get_by_label('Search').fill('win-2 m1.tiny')
-    rows = report.page.locator('#grid tbody th')
+    rows = report.page.locator('#grid tbody th .name')
     assert rows.all_inner_texts() == ['m1.tiny']
     assert report.page.locator('#grid thead .name').count() == 1
     text = report.page.locator('#reason').inner_text()
@@ -512,7 +515,7 @@ def test_each_section_says_that_search_found_nothing(open_report):
 def test_rows_can_be_limited_to_flavors_without_a_host(open_report):
     report = open_report('campus')
     report.page.locator('#rows').select_option('nowhere')
-    rows = report.page.locator('#grid tbody th')
+    rows = report.page.locator('#grid tbody th .name')
     assert rows.all_inner_texts() == ['fpga.small']
     report.page.locator('#rows').select_option('keyed')
     assert rows.all_inner_texts() == [
@@ -614,12 +617,16 @@ def test_hosts_without_a_lock_do_not_have_several(open_report):
         'gpus': [lock],
         'win': [other],
         'half': [f'{lock} on some'],
-        'all': ['several locks on some'],
-        'locked': ['several locks'],
+        'all': [f'{lock}, {other} on some'],
+        'locked': [f'{lock}, {other}'],
     }
 
 
-def test_a_full_host_is_not_green(open_report):
+# The colours of a warning on a light page: text, and behind it.
+AMBER = ['rgb(122, 76, 0)', 'rgb(252, 240, 212)']
+
+
+def test_a_full_host_is_amber_and_has_0_free(open_report):
     opened = open_report(
         make_snapshot(
             [],
@@ -635,18 +642,30 @@ def test_a_full_host_is_not_green(open_report):
         opened.verdict('plain', 'full'),
         opened.verdict('plain', 'free'),
     )
-    assert full.inner_text() == '✓0'
-    colors = [
-        cell.evaluate('(cell) => getComputedStyle(cell).backgroundColor')
-        for cell in (full, free)
+    assert full.inner_text() == '0 free'
+    assert full.get_attribute('aria-label') == 'yes, 0 free'
+    assert free.inner_text().startswith('✓')
+
+    def color(locator):
+        return locator.evaluate(
+            """(one) => [getComputedStyle(one).color,
+              getComputedStyle(one).backgroundColor]"""
+        )
+
+    assert color(free) == ['rgb(27, 99, 55)', 'rgb(224, 241, 229)']
+    assert color(full) == AMBER
+    # The request that is tried at first names the host apart.
+    answers_ = opened.page.locator('#reason .answers li')
+    assert answers_.all_inner_texts() == [
+        '✓ 1 host: may be used\n\nfree',
+        '0 free on 1 host: may be used, no room now\n\nfull',
     ]
-    assert colors[0] != colors[1]
-    assert 'room for 0 more' in open_cell(opened, 'plain', 'full')
-    verdict = opened.page.locator('#reason .verdict')
-    assert (
-        verdict.evaluate('(one) => getComputedStyle(one).backgroundColor')
-        == colors[0]
+    assert color(answers_.last) == AMBER
+    assert '0 free: may use it, no room now' in open_cell(
+        opened, 'plain', 'full'
     )
+    assert color(opened.page.locator('#reason .verdict')) == AMBER
+    assert color(opened.page.locator('.legend .full')) == AMBER
 
 
 def test_similar_hosts_stand_below_their_lock(open_report):
@@ -669,7 +688,7 @@ def test_search_finds_the_hosts_of_an_aggregate_and_a_lock(open_report):
 def test_rows_and_columns_are_sorted(open_report):
     report = open_report('campus')
     page = report.page
-    rows = page.locator('#grid tbody th')
+    rows = page.locator('#grid tbody th .name')
     heads = page.locator('#grid thead .name')
     given = rows.all_inner_texts()
     page.get_by_label('Sort').select_option('fewest')
@@ -687,6 +706,9 @@ def test_rows_and_columns_are_sorted(open_report):
     assert heads.all_inner_texts()[:2] == ['rack-b', 'rack-a']
     page.get_by_label('Sort').select_option('name')
     assert heads.all_inner_texts()[0] == 'biology'
+    # As listed, but what the chosen request may use comes first.
+    page.get_by_label('Sort').select_option('given')
+    assert heads.all_inner_texts()[:3] == ['fast-disks', 'rack-a', 'rack-b']
     # A cell describes the row and the column that are shown.
     page.get_by_label('Sort').select_option('most')
     assert 'gpu.large on gpus' in open_cell(report, 'gpu.large', 'gpus')
@@ -698,7 +720,7 @@ def test_names_are_sorted_by_their_numbers(open_report):
         make_snapshot([], [make_compute_node('a')], flavors=flavors)
     )
     report.page.get_by_label('Sort').select_option('name')
-    assert report.page.locator('#grid tbody th').all_inner_texts() == [
+    assert report.page.locator('#grid tbody th .name').all_inner_texts() == [
         'f9', 'f10', 'f100'
     ]  # fmt: skip
 
@@ -827,7 +849,7 @@ def answers(report):
         (
             'no-valid-host',
             'win.large, windows-2022, No project: may use 1 of 5 hosts, '
-            'room for 0 more.',
+            'no room now.',
         ),
     ],
 )
@@ -839,12 +861,10 @@ def test_a_request_of_the_cloud_is_tried_at_first(
     assert page.locator('#reason .answers').first.is_visible()
 
 
-def test_images_of_the_cloud_can_be_tried_and_are_not_in_the_table(
-    open_report,
-):
+def test_the_image_acts_on_the_matrix(open_report):
     report = open_report('windows-licensing')
     page = report.page
-    assert page.locator('#grid tbody th').all_inner_texts() == [
+    assert page.locator('#grid tbody th .name').all_inner_texts() == [
         'm1.small',
         'm1.large',
         'win.small',
@@ -855,15 +875,136 @@ def test_images_of_the_cloud_can_be_tried_and_are_not_in_the_table(
         'debian-12',
     ]
     page.locator('#try-flavor').select_option('m1.small')
-    answers_by_image = {}
+    page.get_by_label('Each host').check(force=True)
+    report.fit_all()
+    tried, shown = {}, {}
     for image in ('windows-2022', 'debian-12', 'No image'):
         page.locator('#try-image').select_option(image)
-        answers_by_image[image] = sorted(allowed(report))
-    assert answers_by_image == {
-        'windows-2022': ['win-1', 'win-2'],
-        'debian-12': ['linux-1', 'linux-2'],
-        'No image': ['linux-1', 'linux-2'],
+        tried[image] = sorted(allowed(report))
+        shown[image] = may_use(report, 'm1.small')
+    assert (
+        tried
+        == shown
+        == {
+            'windows-2022': ['win-1', 'win-2'],
+            'debian-12': ['linux-1', 'linux-2'],
+            'No image': ['linux-1', 'linux-2'],
+        }
+    )
+
+
+def may_use(report, flavor):
+    """Return the columns that a row of the matrix may use."""
+    heads = report.page.locator('#grid thead .name').all_inner_texts()
+    cells = (
+        report.row(flavor)
+        .locator('td')
+        .evaluate_all('(all) => all.map((cell) => cell.classList[0])')
+    )
+    return sorted(
+        name
+        for name, verdict in zip(heads, cells, strict=True)
+        if verdict != 'no'
+    )
+
+
+def test_the_project_acts_on_the_matrix(open_report):
+    report = open_report('campus')
+    report.fit_all()
+    assert 'bio-1' not in may_use(report, 'm1.small')
+    report.page.locator('#try-project').select_option(BIOLOGY)
+    assert 'bio-1' in may_use(report, 'm1.small')
+    assert 'bio-1' not in may_use(report, 'gpu.large')
+
+
+def heads_of(report):
+    """Return the names of the columns that are shown."""
+    return report.page.locator('#grid thead .name').all_inner_texts()
+
+
+@pytest.mark.parametrize('width', [1280, 390])
+def test_columns_that_the_request_may_use_come_first(open_report, width):
+    report = open_report('campus', viewport={'width': width, 'height': 900})
+    page = report.page
+    assert report.focused()['tag'] == 'BODY'
+    assert heads_of(report)[:3] == [
+        'rack-a-1 and 3 more', 'rack-a-4', 'rack-b-1, rack-b-2'
+    ]  # fmt: skip
+    page.locator('#try-flavor').select_option('secret.small')
+    assert heads_of(report)[0] == 'sec-1'
+    page.locator('#try-image').select_option('windows-2022')
+    page.locator('#try-flavor').select_option('m1.large')
+    assert heads_of(report)[0] == 'win-1 and 2 more'
+    chosen = page.locator('#grid th[aria-current="true"] .name')
+    assert chosen.all_inner_texts() == ['m1.large']
+    # What no row may use is last.
+    page.locator('#try-image').select_option('debian-12')
+    while page.get_by_role('button', name='Columns after').is_enabled():
+        page.get_by_role('button', name='Columns after').click()
+    assert {'bio-1', 'rack-b-4', 'win-4'} >= {*heads_of(report)[-2:]}
+
+
+@pytest.mark.smoke
+def test_a_row_says_that_its_only_check_is_not_on_the_screen(open_report):
+    report = open_report('campus', viewport={'width': 1280, 'height': 900})
+    page = report.page
+    row = report.row('win.large')
+    checks = row.locator('td:not(.no)')
+    assert checks.count() == 0
+    note = row.locator('.elsewhere')
+    assert note.inner_text() == 'may use win-1 and 2 more →'
+    # Those with a check, and those that may use no host, say nothing.
+    assert report.row('m1.tiny').locator('.elsewhere').count() == 0
+    assert report.row('fpga.small').locator('.elsewhere').count() == 0
+    page.get_by_role('button', name='Columns after').click()
+    assert checks.count() == 1
+    assert note.count() == 0
+    assert report.row('m1.tiny').locator('.elsewhere').inner_text() == (
+        '← may use 3 columns'
+    )
+    page.get_by_role('button', name='Columns before').click()
+    page.get_by_label('Search').fill('sec-1')
+    assert page.locator('.elsewhere').count() == 0
+
+
+@pytest.mark.parametrize('key', ['click', 'Enter'])
+def test_a_flavor_brings_its_columns_to_the_front(open_report, key):
+    report = open_report('campus', viewport={'width': 1280, 'height': 900})
+    page = report.page
+    row = report.row('win.large')
+    if key == 'click':
+        row.locator('.elsewhere').click()
+    else:
+        report.verdict('win.large', 'rack-a-4').click()
+        page.keyboard.press('Home')
+        page.keyboard.press('Enter')
+    assert heads_of(report)[0] == 'win-1 and 2 more'
+    assert row.locator('td').first.inner_text().startswith('✓')
+    assert page.locator('#try-flavor').input_value() == 'win.large'
+    assert page.locator('#answer').inner_text().startswith('win.large, ')
+    assert '3 hosts: may be used' in page.locator('#reason').inner_text()
+    assert report.focused()['column'] == 0
+    assert report.focused()['text'].startswith('win.large')
+    assert page.locator('#grid [tabindex="0"]').count() == 1
+
+
+def test_heads_name_the_lock_of_their_hosts(open_report):
+    report = open_report('campus')
+    report.fit_all()
+    page = report.page
+    locks = {
+        head.get_attribute('title'): (
+            head.locator('.lock').get_attribute('title')
+        )
+        for head in page.locator('#grid thead th[title]').all()
     }
+    assert locks['bio-1'] == f'filter_tenant_id={BIOLOGY}'
+    assert locks['rack-b-4'] == '(no lock)'
+    assert locks['win-4'] == 'trait:CUSTOM_LICENSED_WINDOWS'
+    assert len(locks) == 10
+    # An id is long.
+    head = page.locator('#grid thead').get_by_title('bio-1', exact=True)
+    assert head.locator('.lock').inner_text() == 'filter_tenant_id=5f1c2e0b…'
 
 
 def allowed(report):
@@ -935,9 +1076,11 @@ def test_a_tried_request_agrees_with_the_matrix(open_report):
         for image in ('debian', 'windows-2022'):
             page.locator('#try-flavor').select_option(flavor)
             page.locator('#try-image').select_option(image)
-            row = report.row(f'{flavor} + {image}')
+            row = report.row(flavor)
+            heads = page.locator('#grid thead .name').all_inner_texts()
             assert {
-                host: answer for host, (answer, _) in answers(report).items()
+                host: answer.split()[0]
+                for host, (answer, _) in answers(report).items()
             } == dict(
                 zip(
                     heads,
@@ -974,6 +1117,8 @@ def test_answers_for_many_hosts_are_short(open_report):
 def test_a_cell_has_a_link_that_opens_it(open_report, view):
     report = open_report('campus')
     page = report.page
+    page.locator('#try-image').select_option('windows-2022')
+    page.locator('#try-project').select_option(BIOLOGY)
     page.locator(f'input[value="{view}"]').check(force=True)
     page.locator('#grid td').nth(11).click()
     message = page.locator('#reason').inner_text()
@@ -993,7 +1138,13 @@ def test_a_link_tells_images_of_one_name_apart(open_report):
         dataclasses.replace(WINDOWS, id='b'),
     ]
     report = open_report('campus', images=images)
-    text = open_cell(report, 'm1.tiny + windows-2022 (b)', 'win-1 and 2 more')
+    report.page.locator('#try-image').select_option('windows-2022 (b)')
+    text = open_cell(report, 'm1.tiny', 'win-1 and 2 more')
+    report.page.locator('#try-image').select_option('windows-2022 (a)')
+    report.verdict('m1.tiny', 'win-1 and 2 more').click()
+    assert report.page.locator('#reason').inner_text() != text
+    report.page.locator('#try-image').select_option('windows-2022 (b)')
+    report.verdict('m1.tiny', 'win-1 and 2 more').click()
     report.page.get_by_role('link', name='Link to this cell').click()
     assert report.page.locator('#reason').inner_text() == text
     assert 'may use all of them' in text
@@ -1038,7 +1189,7 @@ def test_hostile_names_are_shown_as_text(open_report):
         text = repair.locator('code').text_content()
         expect_text(page.locator('#copied'), f'Copied: {text}')
     assert HOSTILE in page.locator('#copied').text_content()
-    assert page.locator('#grid tbody th').inner_text() == HOSTILE
+    assert page.locator('#grid tbody th .name').inner_text() == HOSTILE
     assert page.locator('.card bdi').nth(1).inner_text() == HOSTILE
     assert page.title() == 'Isolation report'
     assert page.locator('img, body script + script + script').count() == 0
@@ -1381,6 +1532,7 @@ def test_a_large_cloud_keeps_the_page_small(open_report):
         page.locator(f'input[value="{view}"]').check(force=True)
         most = max(most, report.nodes())
     assert most < 8000
+    page.get_by_label('Sort').select_option('name')
     at_once = heads.count()
     assert page.locator('#columns-shown').inner_text() == (
         f'columns 1 to {at_once} of 2,000'
@@ -1399,12 +1551,13 @@ def test_arrow_keys_move_on_to_the_next_columns(open_report):
     report = open_report(big_cloud())
     page = report.page
     page.locator('input[value="host"]').check(force=True)
+    page.get_by_label('Sort').select_option('name')
     count = page.locator('#grid thead .name').count()
     page.locator('#grid tbody td').nth(count - 1).click()
     page.keyboard.press('ArrowRight')
     panel = page.locator('#reason')
     assert f'flavor-00 on host-{count:04}' in panel.inner_text()
     page.keyboard.press('ArrowLeft')
-    assert report.focused()['text'] == 'flavor-00'
+    assert report.focused()['text'].startswith('flavor-00')
     page.keyboard.press('ArrowLeft')
     assert f'flavor-00 on host-{count - 1:04}' in panel.inner_text()

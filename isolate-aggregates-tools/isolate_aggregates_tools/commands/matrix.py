@@ -32,16 +32,20 @@ _NO_COLUMNS = {
 }
 
 
-def add_row_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for images and project, which apply to each flavor."""
+def add_row_arguments(
+    parser: argparse.ArgumentParser, use_of_images: str
+) -> None:
+    """Add the arguments for images and project, which apply to each flavor.
+
+    :param use_of_images: A sentence of the help.
+    """
     parser.add_argument(
         '--image',
         action='append',
         default=[],
         dest='images',
         metavar='<image>',
-        help='Name or id; may be repeated. Each flavor is shown with each '
-        'image; default: without an image',
+        help=f'Name or id; may be repeated. {use_of_images}',
     )
     base.add_project_arguments(parser)
 
@@ -64,7 +68,10 @@ class ShowMatrix(output.ReportLister):
             metavar='<flavor>',
             help='Name or id; may be repeated. Default: all flavors',
         )
-        add_row_arguments(parser)
+        add_row_arguments(
+            parser,
+            'Each flavor is shown with each image; default: without an image',
+        )
         parser.add_argument(
             '--by',
             choices=tuple(_NO_COLUMNS),

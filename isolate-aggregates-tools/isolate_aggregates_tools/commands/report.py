@@ -32,7 +32,11 @@ class WriteReport(usage.Command):
         base.add_output_argument(
             parser, 'HTML file to write; default: standard output'
         )
-        add_row_arguments(parser)
+        add_row_arguments(
+            parser,
+            'These are the first to choose from on the page; in a large cloud '
+            'the only ones',
+        )
         parser.add_argument(
             '--try-project',
             action='append',

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a matrix: hosts, groups of hosts, aggregates or locks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 import dataclasses
 import enum
+import itertools
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.text import listed
@@ -49,12 +50,22 @@ def by_host(matrix: Matrix) -> list[Column]:
     )
 
 
-def alike(matrix: Matrix) -> list[Column]:
-    """Return a column for each set of hosts with the same access."""
-    places: dict[tuple[bool, ...], list[int]] = {}
-    for place in range(len(matrix.groups)):
+def alike(matrix: Matrix, locks: Iterable[Lock] = ()) -> list[Column]:
+    """Return a column for each set of hosts with the same access.
+
+    :param locks: Only hosts behind the same of these are in one column.
+    """
+    locks_of: dict[str, set[str]] = {}
+    for lock in locks:
+        for aggregate in lock.aggregates:
+            locks_of.setdefault(aggregate.uuid, set()).add(lock.name)
+    places: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(matrix.groups):
         access = tuple(place in row.closed for row in matrix.rows)
-        places.setdefault(access, []).append(place)
+        names = (locks_of.get(uuid, ()) for uuid in group.aggregates)
+        places.setdefault(
+            (access, frozenset(itertools.chain(*names))), []
+        ).append(place)
     columns = (_of_groups(matrix, '', same) for same in places.values())
     return [
         dataclasses.replace(column, name=_naming(column.hosts))

@@ -2,6 +2,7 @@
 """Encodes the matrix for the script of the page."""
 
 from collections.abc import Hashable, Iterable, Sequence
+import dataclasses
 import itertools
 from typing import Any, Generic, TypeVar
 
@@ -20,16 +21,14 @@ def cells(
     matrix: Matrix,
     aggregates: Sequence[Aggregate],
     locks: Iterable[Lock],
-    tries: Matrix,
     images: Sequence[str | None],
-    table_images: int,
     other_projects: Iterable[Matrix] = (),
     room: Rooms | None = None,
 ) -> dict[str, Any]:
-    """Encode the matrix and the requests to try, with every text only once.
+    """Encode the matrix, with every text only once.
 
-    The rows are those to try: each flavor with each image. Those of the matrix
-    are among them and are marked.
+    The rows are each flavor with each image. The page shows those of one image
+    at a time.
 
     A row refers to a line, which many flavors share. A line has the indexes of
     terms, and a term the index of a reason and then the groups of hosts that
@@ -40,13 +39,10 @@ def cells(
     columns for single hosts. Indexes that follow each other are written as
     the first and the last of them, as those of most lines do.
 
-    :param matrix: The rows of the table.
-    :param tries: The requests to try, with the same groups of hosts.
-    :param images: The names of the images to try; None for no image.
-    :param table_images: How many of them, the first ones, the matrix has.
-    :param other_projects: The requests to try for other projects, of which
-        only the lines are encoded.
-    :param room: How many servers of the requests to try fit on the hosts.
+    :param images: The names of the images; None for no image.
+    :param other_projects: The same requests of other projects, of which only
+        the lines are encoded.
+    :param room: How many servers of the requests fit on the hosts.
     """
     reasons: _Numbers[_Reason] = _Numbers()
     shared_lines: _Numbers[tuple[int, ...]] = _Numbers()
@@ -68,7 +64,8 @@ def cells(
             )
         )
 
-    lines = [line(row) for row in tries.rows]
+    lines = [line(row) for row in matrix.rows]
+    other_projects = tuple(other_projects)
     others = [[line(row) for row in other.rows] for other in other_projects]
     places = {a.name: place for place, a in enumerate(aggregates)}
     hosts = itertools.chain(*(group.hosts for group in matrix.groups))
@@ -76,7 +73,11 @@ def cells(
     of_aggregates = columns.by_aggregate(matrix, aggregates)
     locks = tuple(locks)
     of_locks = columns.by_lock(matrix, locks)
-    alike = columns.named(columns.alike(matrix), [*of_aggregates, *of_locks])
+    of_others = itertools.chain(*(each.rows for each in other_projects))
+    everything = dataclasses.replace(matrix, rows=(*matrix.rows, *of_others))
+    alike = columns.named(
+        columns.alike(everything, locks), [*of_aggregates, *of_locks]
+    )
     locked_uuids = {a.uuid for lock in locks for a in lock.aggregates}
     return {
         'groups': [
@@ -95,15 +96,15 @@ def cells(
             for filter_name, parts, names in reasons
         ],
         'terms': list(terms),
+        'images': len(images),
         'rows': [
             {
                 **_about(row, image),
-                'table': place % len(images) < table_images,
                 'cells': number,
                 'room': room and room.rows[place],
             }
             for place, (row, number, image) in enumerate(
-                zip(tries.rows, lines, itertools.cycle(images), strict=False)
+                zip(matrix.rows, lines, itertools.cycle(images), strict=False)
             )
         ],
         'room': room and {'kinds': room.kinds, 'lines': room.lines},

@@ -42,13 +42,10 @@ _LABELS = {'MEMORY_MB': 'Memory', 'DISK_GB': 'Disk'}
 class Content:
     """The contents of the page.
 
-    :param matrix: The requests of the table.
-    :param tries: The requests of "Try a request": each flavor with each of
-        ``images``.
-    :param images: The images to try; None is a server without an image.
-    :param table_images: How many of them, the first ones, the table has.
-    :param room: How many servers of the requests to try fit on each host; None
-        if that is not known.
+    :param matrix: The requests: each flavor with each of ``images``.
+    :param images: The images; None is a server without an image.
+    :param room: How many servers of the requests fit on each host; None if
+        that is not known.
     :param other_projects: The same requests for other projects, by name.
     :param tried_projects: The ids of all projects that have requests.
     :param effect: The document of the effect of a change; None to show none.
@@ -59,11 +56,9 @@ class Content:
 
     cloud: AuditedCloud
     matrix: Matrix
-    tries: Matrix
     locks: tuple[LockOverview, ...]
     findings: tuple[tuple[Finding, tuple[Advice, ...]], ...]
     images: tuple[Image | None, ...]
-    table_images: int
     project_id: str | None
     made_at: datetime.datetime
     room: Rooms | None = None
@@ -88,16 +83,15 @@ class Content:
     ) -> 'Content':
         """Collect the contents of the page.
 
-        :param images: The images to show each flavor with; if empty, flavors
-            are shown without images.
+        :param images: The first images to offer; if empty, none comes first.
         :param others: The ids of other projects to evaluate, by name, besides
             those that aggregates name.
         """
         flavors = cloud.snapshot.flavors
-        table_images = tuple(images) or (None,)
+        first_images = tuple(images) or (None,)
         all_images = (
-            *table_images,
-            *_more_images(cloud.snapshot, table_images),
+            *first_images,
+            *_more_images(cloud.snapshot, first_images),
         )
         others = {
             **(others or {}),
@@ -121,34 +115,26 @@ class Content:
             effects.offers(cloud.snapshot),
         )
         rows = iter(whole.rows)
-        tries, *others_tries = (
+        own, *of_others = (
             dataclasses.replace(
                 whole, rows=tuple(itertools.islice(rows, len(some)))
             )
             for some in by_project
         )
-        in_table = itertools.cycle(
-            place < len(table_images) for place in range(len(all_images))
-        )
-        table = dataclasses.replace(
-            whole, rows=tuple(itertools.compress(tries.rows, in_table))
-        )
         return cls(
             cloud,
-            table,
-            tries,
+            own,
             overview(cloud.snapshot, cloud.locks),
             tuple(
                 (finding, tuple(effects.advice(finding.repairs)))
                 for finding in trial.held(cloud, audit(cloud), effects)
             ),
             all_images,
-            len(table_images),
             project_id,
             made_at,
-            rooms(cloud.snapshot, tries),
+            rooms(cloud.snapshot, own),
             calendar,
-            dict(zip(others, others_tries, strict=True)),
+            dict(zip(others, of_others, strict=True)),
             frozenset({project_id, *others.values()}),
         )
 
@@ -186,7 +172,7 @@ class Content:
 def _more_images(
     snapshot: Snapshot, images: Sequence[Image | None]
 ) -> Sequence[Image | None]:
-    """Return what else can be tried than the images of the table."""
+    """Return what else can be tried than these images."""
     ids = {image and image.id for image in images}
     more = [
         image
@@ -284,7 +270,8 @@ def figures(content: Content) -> list[Figure]:
     hosts = sum(len(group.hosts) for group in groups)
     locked_uuids = {a.uuid for o in content.locks for a in o.lock.aggregates}
     behind = sum(len(g.hosts) for g in groups if g.aggregates & locked_uuids)
-    rows = content.matrix.rows
+    # With the first image, as the page shows them if this is chosen.
+    rows = content.matrix.rows[:: len(content.images)]
     nowhere = sum(len(row.closed) == len(groups) for row in rows)
     severities = [finding.severity for finding, _ in content.findings]
     return [
@@ -414,19 +401,19 @@ def opened(content: Content) -> dict[str, Opened]:
 def _open_to(content: Content, groups: set[int]) -> Iterator[OpenTo]:
     """Yield who may use some groups of hosts."""
 
-    def flavors(tries: Matrix) -> frozenset[str]:
+    def flavors(tried: Matrix) -> frozenset[str]:
         return frozenset(
             row.request.flavor.name
-            for row in tries.rows
+            for row in tried.rows
             if not groups <= row.closed
         )
 
-    everywhere = flavors(content.tries)
+    everywhere = flavors(content.matrix)
     if everywhere:
         yield OpenTo(tuple(sorted(everywhere)))
     projects: dict[frozenset[str], list[str]] = {}
-    for project, tries in content.other_projects.items():
-        more = flavors(tries) - everywhere
+    for project, tried in content.other_projects.items():
+        more = flavors(tried) - everywhere
         projects.setdefault(more, []).append(project)
     for more, some in projects.items():
         if more:

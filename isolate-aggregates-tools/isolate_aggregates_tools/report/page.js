@@ -22,6 +22,8 @@
   const MOST_ITEMS = 20;
   // Until the others are asked for, so that the matrix is near.
   const FIRST_FINDINGS = 3;
+  // More names of locks than these make the head of a column long.
+  const MOST_LOCKS = 2;
   // More names than these hide what comes after them.
   const MOST_NAMES = 8;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
@@ -29,6 +31,13 @@
     yes: 'may use all of them',
     some: 'may use some of them',
     no: 'may use none of them',
+  };
+  // Of the hosts that a request may use, or not.
+  const FULL = '0 free';
+  const TITLES = {
+    yes: [SIGNS.yes, 'may be used'],
+    'yes full': [`${FULL} on`, 'may be used, no room now'],
+    no: [SIGNS.no],
   };
   const WORDS_OF_ONE = { yes: 'may use it', no: 'may not use it' };
 
@@ -47,7 +56,8 @@
   let shown = { row: [], column: [] };
   let open = null;
 
-  const number = (value) => value.toLocaleString('en');
+  const format = new Intl.NumberFormat('en');
+  const number = (value) => format.format(value);
   const count = (value, one, many) =>
     `${number(value)} ${value === 1 ? one : many}`;
   const make = (name, text, attributes = {}) => {
@@ -109,6 +119,9 @@
     ? `${aggregates.length === 1 ? 'aggregate' : 'aggregates'} ` +
       `${few(aggregates)}: ${cause}`
     : cause);
+  // The ids of projects and reservations, which are long, by their beginnings.
+  const brief = (text) => text.replace(
+    /\b([0-9a-f]{8})-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b/g, '$1…');
   const sizeOf = (cells) => data.groups.reduce((sum, group, place) =>
     sum + (cells[place] === 0 ? group.hosts.length : 0), 0);
   // For each group of hosts, 0 if it may be used, or the reasons why not.
@@ -122,12 +135,11 @@
     }
     return cells;
   });
+  // How many hosts each of them allows, once it is asked for.
+  const sizes = [];
   for (const row of data.rows) {
-    row.cells = lines[row.cells];
-    row.size = sizeOf(row.cells);
-    row.name = [row.flavor, row.image].filter((n) => n !== null).join(' + ');
     row.text = fold(
-      [row.name, ...row.keys.map(([, text]) => text)].join('\n'));
+      [row.flavor, ...row.keys.map(([, text]) => text)].join('\n'));
   }
   for (const columns of Object.values(data.columns)) {
     for (const column of columns) {
@@ -137,8 +149,30 @@
           ...column.groups.map((place) => locks[place])].join('\n'));
     }
   }
-  // The rows of the table; the others can only be tried.
-  const tableRows = data.rows.filter((row) => row.table);
+  // The rows of the table: each flavor with the chosen image, in the chosen
+  // project. The rows of the page are each flavor with each image; of other
+  // projects there are the lines.
+  const chosen = (what) => $(`try-${what}`)?.selectedIndex ?? 0;
+  let table = [];
+  // The groups of hosts that any of the rows may use.
+  let usable = new Set();
+  const tabulate = () => {
+    const other = data.tries[chosen('project') - 1];
+    table = [];
+    for (let place = chosen('image'); place < data.rows.length;
+      place += data.images) {
+      const row = data.rows[place];
+      const line = other ? other[place] : row.cells;
+      sizes[line] ??= sizeOf(lines[line]);
+      table.push({
+        ...row, name: row.flavor, cells: lines[line], size: sizes[line],
+      });
+    }
+    usable = new Set();
+    for (const cells of new Set(table.map((row) => row.cells))) {
+      cells.forEach((held, place) => { if (held === 0) usable.add(place); });
+    }
+  };
   const verdict = (row, column) => {
     const may = column.groups.filter((place) => row.cells[place] === 0).length;
     if (!may) return 'no';
@@ -146,21 +180,24 @@
   };
 
   // How many more servers fit on the hosts that may be used, if it is known.
-  const roomOn = (row, some, cells = row.cells) => {
+  const roomOn = (row, some) => {
     const fits = data.room?.lines[row.room];
     const may = some.map((name) => hosts.get(name))
-      .filter(({ place }) => cells[place] === 0);
+      .filter(({ place }) => row.cells[place] === 0);
     return !fits || !may.length ? ''
       : number(may.reduce((sum, { kind }) => sum + fits[kind], 0));
   };
   // What is allowed is of no use now where there is no room.
   const look = (word, room) => (room === '0' ? `${word} full` : word);
-  const withRoom = (text, room) => room ? `${text}, room for ${room} more` : text;
+  const withRoom = (text, room) => {
+    if (room === '0') return `${text}, no room now`;
+    return room ? `${text}, room for ${room} more` : text;
+  };
 
   // What is shown of it.
 
   const choose = () => {
-    let rows = tableRows;
+    let rows = table;
     if (state.rows === 'nowhere') {
       rows = rows.filter((row) => row.cells.every((held) => held !== 0));
     } else if (state.rows === 'keyed') {
@@ -183,9 +220,17 @@
     }
     return {
       row: sorted(by.rows, ORDERS[state.order], (row) => row.size),
-      column: sorted(
-        by.columns, ORDERS[state.order], (column) => hostsOf(column).length),
+      column: sorted(by.columns, ...(ORDERS[state.order]
+        ? [ORDERS[state.order], (column) => hostsOf(column).length]
+        : [ORDERS.fewest, remoteness])),
     };
+  };
+
+  // What the chosen request may use comes first, then what others may use.
+  const remoteness = ({ groups }) => {
+    const row = table[chosen('flavor')];
+    if (groups.some((place) => row?.cells[place] === 0)) return 0;
+    return groups.some((place) => usable.has(place)) ? 1 : 2;
   };
 
   const collator = new Intl.Collator('en', { numeric: true });
@@ -205,8 +250,10 @@
     if (state.view === 'lock' || !column.groups.length) return '';
     const locked = column.groups.filter((place) => data.groups[place].locked);
     const some = locked.length ? locked : column.groups;
-    const names = new Set(some.map((place) => locks[place]));
-    const name = names.size > 1 ? 'several locks' : [...names][0];
+    const names = [...new Set(some.map((place) => locks[place]))];
+    const name = names.slice(0, MOST_LOCKS).join(', ') +
+      (names.length > MOST_LOCKS
+        ? ` and ${number(names.length - MOST_LOCKS)} more` : '');
     return some.length < column.groups.length ? `${name} on some` : name;
   };
 
@@ -221,9 +268,11 @@
     const cell = make('th', undefined, { tabindex: -1, scope });
     const names = make('div');
     if (lock && !text.startsWith(lock)) {
-      names.append(breakable(make('span', lock, { class: 'lock' })), ' ');
+      names.append(breakable(
+        make('span', brief(lock), { class: 'lock', title: lock })), ' ');
     }
-    names.append(breakable(make('span', text, { class: 'name' })));
+    names.append(breakable(make(
+      'span', state.view === 'lock' ? brief(text) : text, { class: 'name' })));
     cell.append(names);
     cell.title = text;
     return cell;
@@ -247,20 +296,27 @@
     const columns = shown.column.slice(
       state.first.column, state.first.column + most.column);
     const top = make('tr');
-    const label = tableRows.some((row) => row.image !== null)
-      ? 'Flavor and image' : 'Flavor';
-    top.append(make('th', label, { scope: 'col' }));
+    top.append(make('th', 'Flavor', { scope: 'col' }));
     top.append(...columns.map((column) => head(column.name, 'col', lockOf(column))));
     const body = make('tbody');
     for (const row of rows) {
       const line = make('tr');
-      line.append(head(row.name, 'row'), ...columns.map((column) => {
+      const name = head(row.flavor, 'row');
+      if (row === table[chosen('flavor')]) name.ariaCurrent = true;
+      const note = elsewhere(row, columns);
+      if (note) name.append(make('span', note, { class: 'elsewhere' }));
+      line.append(name, ...columns.map((column) => {
         const word = verdict(row, column);
         const room = roomOn(row, hostsOf(column));
         const cell = patterns[word].cloneNode(true);
         cell.className = look(word, room);
-        cell.append(make('b', room));
-        cell.ariaLabel = withRoom(word, room);
+        if (room === '0') {
+          cell.textContent = word === 'some' ? `${SIGNS.some} ${FULL}` : FULL;
+        } else if (room) {
+          cell.append(make('b', room));
+        }
+        cell.ariaLabel = room === '0' ? `${word}, ${FULL}`
+          : withRoom(word, room);
         return cell;
       }));
       body.append(line);
@@ -271,7 +327,7 @@
     const empty = !rows.length || !columns.length;
     grid.hidden = empty;
     $('none').hidden = !empty;
-    $('none').textContent = !tableRows.length ? 'There are no flavors.'
+    $('none').textContent = !table.length ? 'There are no flavors.'
       : !data.groups.length ? 'There are no hosts.'
         : 'No row or column matches.';
     state.row = Math.min(state.row, rows.length - 1);
@@ -280,6 +336,21 @@
     pagers('row', state.first.row, rows.length, shown.row.length);
     pagers('column', state.first.column, columns.length, shown.column.length);
     tell();
+  };
+
+  // What a row may use, if none of the columns on the screen shows it.
+  const elsewhere = (row, columns) => {
+    const may = (column) => verdict(row, column) !== 'no';
+    if (!row.size || columns.some(may)) return '';
+    const places = [...shown.column.keys()]
+      .filter((place) => may(shown.column[place]));
+    if (!places.length) return '';
+    const text = `may use ${places.length === 1
+      ? shown.column[places[0]].name : count(places.length, 'column', 'columns')}`;
+    return [
+      places[0] < state.first.column && '←', text,
+      places.at(-1) >= state.first.column && '→',
+    ].filter(Boolean).join(' ');
   };
 
   const page = (first, total, most) =>
@@ -358,8 +429,8 @@
     End: () => go(state.row, last('column')),
     PageUp: () => go(-1, Math.max(state.column, 0)),
     PageDown: () => go(last('row'), state.column),
-    Enter: () => explain(),
-    ' ': () => explain(),
+    Enter: () => activate(),
+    ' ': () => activate(),
   };
 
   grid.addEventListener('keydown', (event) => {
@@ -374,11 +445,24 @@
     const cell = event.target.closest('[tabindex]');
     if (!cell) return;
     go(cell.parentNode.rowIndex - 1, cell.cellIndex - 1);
-    explain();
+    activate();
   });
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && open) close();
   });
+
+  // A flavor that is pressed is chosen, which brings its columns to the front.
+  const activate = () => {
+    if (state.column < 0 && state.row >= 0 && $('try')) {
+      const row = shown.row[state.first.row + state.row];
+      $('try-flavor').selectedIndex = table.indexOf(row);
+      state.first.column = 0;
+      draw();
+      answer();
+      go(state.row, -1);
+    }
+    explain();
+  };
 
   // The reason of a cell, or what a row or a column is.
 
@@ -399,7 +483,10 @@
         ...listed(hostsOf(column)), ...aboutHosts(column),
       ];
     } else if (state.column < 0) {
-      parts = [make('h3', row.name), ...aboutRow(row)];
+      parts = [
+        make('h3', row.flavor), ...answers(row, names, allGroups),
+        ...aboutRow(row),
+      ];
     } else {
       parts = aboutCell(row, column);
     }
@@ -435,13 +522,18 @@
     go(state.row, state.column);
   };
 
-  // The hosts that may be used, and those that may not, by cause.
-  const answers = (row, all, groups, cells = row.cells) => {
+  // The hosts that may be used, with room or not, and those that may not, by
+  // cause.
+  const answers = (row, all, groups) => {
     const causes = new Map();
-    const put = (filter, cause, aggregates, some) => {
-      const key = JSON.stringify([filter, cause]);
+    const fits = data.room?.lines[row.room];
+    const isFull = (host) => fits?.[hosts.get(host).kind] === 0;
+    const put = (word, some, filter, cause, aggregates = []) => {
+      if (!some.length) return;
+      const key = JSON.stringify([word, filter, cause]);
       if (!causes.has(key)) {
-        causes.set(key, { filter, cause, aggregates: new Set(), some: [] });
+        causes.set(
+          key, { word, filter, cause, aggregates: new Set(), some: [] });
       }
       const one = causes.get(key);
       for (const name of aggregates) one.aggregates.add(name);
@@ -450,20 +542,25 @@
     for (const place of groups) {
       const some = all.filter((host) => hosts.get(host).place === place);
       const those = aggregatesOf(some);
-      if (cells[place] === 0) put(null, null, [], some);
-      for (const reason of cells[place] || []) {
-        put(data.reasons[reason].filter, causeOf(reason, row),
-          namesIn(reason, those), some);
+      if (row.cells[place] === 0) {
+        put('yes', some.filter((host) => !isFull(host)));
+        put('yes full', some.filter(isFull));
+      }
+      for (const reason of row.cells[place] || []) {
+        put('no', some, data.reasons[reason].filter, causeOf(reason, row),
+          namesIn(reason, those));
       }
     }
+    const order = Object.keys(TITLES);
     const entries = [...causes.values()].sort((a, b) =>
-      (a.cause !== null) - (b.cause !== null) || b.some.length - a.some.length);
-    const lines = entries.map(({ filter, cause, aggregates, some }) => {
-      const word = cause === null ? 'yes' : 'no';
+      order.indexOf(a.word) - order.indexOf(b.word) ||
+      b.some.length - a.some.length);
+    const lines = entries.map(({ word, filter, cause, aggregates, some }) => {
       const item = make('li', undefined, { class: word });
+      const [sign, text] = TITLES[word];
       item.append(
-        `${SIGNS[word]} ${count(some.length, 'host', 'hosts')}: `,
-        cause === null ? 'may be used' : wording(cause, [...aggregates].sort()));
+        `${sign} ${count(some.length, 'host', 'hosts')}: `,
+        text ?? wording(cause, [...aggregates].sort()));
       if (filter) item.append(make('div', `filter ${filter}`, { class: 'by' }));
       item.append(...listed(some.sort()));
       return item;
@@ -500,8 +597,9 @@
     const room = roomOn(row, all);
     const text = (all.length > 1 ? WORDS : WORDS_OF_ONE)[word];
     const parts = [
-      make('h3', `${row.name} on ${column.name}`),
-      make('p', withRoom(`${SIGNS[word]} ${text}`, room),
+      make('h3', `${row.flavor} on ${column.name}`),
+      make('p', withRoom(
+        room === '0' ? `${FULL}: ${text}` : `${SIGNS[word]} ${text}`, room),
         { class: `verdict ${look(word, room)}` }),
       ...answers(row, all, column.groups),
     ];
@@ -511,15 +609,31 @@
     return [...parts, ...aboutHosts(column), ...aboutRow(row), link];
   };
 
-  // A cell has an address: its flavor, its image, and what its column is of
-  // in this view. Similar hosts have the name of the first of them.
+  // A cell has an address: its request, and what its column is of in this
+  // view. Similar hosts have the name of the first of them.
 
   const address = (row, column) => {
     const parts = new URLSearchParams({ flavor: row.flavor });
     if (row.image !== null) parts.set('image', row.image);
+    if (chosen('project')) parts.set('project', labelOf('project'));
     parts.set(
       state.view, state.view === 'alike' ? hostsOf(column)[0] : column.name);
     return `#${parts}`;
+  };
+
+  // The places of a request in the lists to choose from; -1 is not there.
+  const placesOf = (parts) => {
+    const flavors = data.rows.filter((_, place) => place % data.images === 0)
+      .map(({ flavor }) => flavor);
+    const images = data.rows.slice(0, data.images).map(({ image }) => image);
+    const projects = [...$('try-project').options]
+      .map(({ textContent }) => textContent);
+    return {
+      flavor: flavors.indexOf(parts.get('flavor')),
+      image: parts.has('image') ? images.indexOf(parts.get('image'))
+        : Math.max(images.indexOf(null), 0),
+      project: parts.has('project') ? projects.indexOf(parts.get('project')) : 0,
+    };
   };
 
   // Show everything, whatever was searched for.
@@ -537,10 +651,15 @@
     const name = Object.keys(data.columns).find((one) => parts.has(one));
     if (!parts.has('flavor') || !name) return;
     reset();
+    const places = Object.entries($('try') ? placesOf(parts) : { flavor: -1 });
+    const isKnown = places.every(([, place]) => place >= 0);
+    for (const [what, place] of isKnown ? places : []) {
+      $(`try-${what}`).selectedIndex = place;
+    }
+    tabulate();
+    answer();
     view(name);
-    const row = shown.row.findIndex((one) =>
-      one.flavor === parts.get('flavor') &&
-      (!parts.has('image') || one.image === parts.get('image')));
+    const row = isKnown ? shown.row.indexOf(table[chosen('flavor')]) : -1;
     const column = shown.column.findIndex((one) => (name === 'alike'
       ? hostsOf(one).includes(parts.get(name))
       : one.name === parts.get(name)));
@@ -592,6 +711,8 @@
   const aboutRow = (row) => {
     const parts = [
       make('h4', 'Request'),
+      make('p', [row.image ?? 'No image', labelOf('project')].join(', '),
+        { class: 'names' }),
       make('p', `May use ${count(row.size, 'host', 'hosts')} in all.`,
         { class: 'names' }),
     ];
@@ -603,43 +724,49 @@
     return parts;
   };
 
-  // A request that is tried, on all hosts, from the same cells. The rows are
-  // each flavor with each image; of other projects there are the lines.
+  // The chosen request, on all hosts.
 
+  const labelOf = (what) =>
+    $(`try-${what}`).selectedOptions[0].textContent;
+  const titleOf = () => ['flavor', 'image', 'project'].map(labelOf).join(', ');
+  const allGroups = [...data.groups.keys()];
+  const answer = () => {
+    if (!$('try')) return;
+    const row = table[chosen('flavor')];
+    const room = roomOn(row, names);
+    $('answer').textContent = `${withRoom(
+      `${titleOf()}: may use ${number(row.size)} of ` +
+      count(names.length, 'host', 'hosts'), room)}.`;
+    $('answer').className = look('', room);
+  };
   const attempt = () => {
     panel.hidden = !$('try');
     panel.className = '';
     if (panel.hidden) return;
-    const chosen = (what) => $(`try-${what}`).selectedIndex;
-    const place = chosen('flavor') * $('try-image').length + chosen('image');
-    const row = data.rows[place];
-    const other = data.tries[chosen('project') - 1];
-    const held = other ? lines[other[place]] : row.cells;
-    const title = ['flavor', 'image', 'project'].map(
-      (what) => $(`try-${what}`).selectedOptions[0].textContent).join(', ');
-    $('answer').textContent = `${withRoom(
-      `${title}: may use ${number(sizeOf(held))} of ` +
-      count(names.length, 'host', 'hosts'), roomOn(row, names, held))}.`;
-    panel.replaceChildren(
-      make('h3', title), ...answers(row, names, [...held.keys()], held));
+    answer();
+    panel.replaceChildren(make('h3', titleOf()),
+      ...answers(table[chosen('flavor')], names, allGroups));
   };
   // Begin with a request that some hosts allow and others do not, if there is
   // one, and with an image, as most servers have.
   const prefill = () => {
-    const usefulness = ({ cells, image }) => {
+    const usefulness = ({ cells: line, image }) => {
+      const cells = lines[line];
       const may = cells.includes(0);
       return 4 * may + 2 * (may && cells.some((held) => held !== 0)) +
         (image !== null);
     };
     const best = Math.max(...data.rows.map(usefulness));
     const place = data.rows.findIndex((row) => usefulness(row) === best);
-    const images = $('try-image').length;
-    $('try-flavor').selectedIndex = Math.floor(place / images);
-    $('try-image').selectedIndex = place % images;
+    $('try-flavor').selectedIndex = Math.floor(place / data.images);
+    $('try-image').selectedIndex = place % data.images;
   };
   for (const select of document.querySelectorAll('#try select')) {
     select.addEventListener('change', () => {
       mark(null);
+      tabulate();
+      state.first.column = 0;
+      draw();
       attempt();
     });
   }
@@ -767,6 +894,14 @@
       arrange('finding');
     });
   }
+  // The flavors without hosts are counted with the first image and project.
+  const chooseFirst = () => {
+    for (const what of ['image', 'project']) {
+      if ($('try')) $(`try-${what}`).selectedIndex = 0;
+    }
+    tabulate();
+    attempt();
+  };
   // A counter shows what it counts, in the section that it leads to.
   for (const counter of document.querySelectorAll('[data-choice]')) {
     counter.addEventListener('click', () => {
@@ -774,6 +909,7 @@
       reset();
       if (what === 'view') view(value);
       if (!$(what)) return;
+      if (what === 'rows') chooseFirst();
       $(what).value = value;
       $(what).dispatchEvent(new Event('change'));
     });
@@ -863,6 +999,7 @@
   root.classList.add('js');
   label();
   if ($('try')) prefill();
+  tabulate();
   attempt();
   draw();
   follow();

@@ -68,9 +68,7 @@ def render(content: Content) -> str:
                 content.matrix,
                 content.aggregates,
                 locks,
-                content.tries,
                 content.image_names,
-                content.table_images,
                 content.other_projects.values(),
                 content.room,
             )

@@ -199,7 +199,9 @@ def test_the_matrix_is_data(content):
     found = Page(page.render(content))
     cells = found.cells
     assert [group['hosts'] for group in cells['groups']] == [['open'], ['win']]
-    [plain, keyed, lost] = [row for row in cells['rows'] if row['table']]
+    # Each flavor without an image, and with the one of the cloud.
+    assert [row['image'] for row in cells['rows'][:2]] == [None, 'windows']
+    [plain, keyed, lost] = cells['rows'][:: cells['images']]
     assert found.lines[plain['cells']][0] == []
     assert found.lines[keyed['cells']][1] == []
     assert all(found.lines[lost['cells']])
@@ -217,6 +219,58 @@ def test_the_matrix_is_data(content):
         '(no lock)',
     ]
     assert keyed['keys'] == [['flavor', 'trait:CUSTOM_WINDOWS=required']]
+
+
+def test_similar_hosts_are_behind_the_same_lock(conf):
+    """No request may use any of these hosts."""
+    snapshot = make_snapshot(
+        [
+            make_aggregate(
+                'one', {'trait:CUSTOM_A': 'required'}, ['a-1', 'a-2']
+            ),
+            make_aggregate('two', {'trait:CUSTOM_B': 'required'}, ['b']),
+        ],
+        [
+            *(make_compute_node(name) for name in ('a-1', 'a-2', 'b')),
+            make_compute_node('off', traits=['COMPUTE_STATUS_DISABLED']),
+        ],
+        flavors=[make_flavor('plain')],
+    )
+    content = Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW)
+    cells = Page(page.render(content)).cells
+    assert [column['name'] for column in cells['columns']['alike']] == [
+        'a-1, a-2',
+        'b',
+        'off',
+    ]
+
+
+def test_similar_hosts_are_similar_for_each_image_and_project(conf):
+    """The page shows each of them in the same columns."""
+    conf.set_override(
+        'request_filters',
+        ['isolate_aggregates', 'isolate_tenants'],
+        ia_conf.GROUP,
+    )
+    snapshot = make_snapshot(
+        [
+            make_aggregate(
+                'own', {'filter_tenant_id': 'p-1,p-2'}, ['one', 'two']
+            )
+        ],
+        [
+            make_compute_node('one', traits=['CUSTOM_WINDOWS']),
+            make_compute_node('two'),
+        ],
+        flavors=[make_flavor('plain')],
+        images=[make_image('windows', WINDOWS)],
+    )
+    content = Content.of(AuditedCloud.of(snapshot, conf), (), None, NOW)
+    cells = Page(page.render(content)).cells
+    assert [column['name'] for column in cells['columns']['alike']] == [
+        'one',
+        'two',
+    ]
 
 
 def test_filters_that_do_not_run_are_reported(conf):
@@ -434,12 +488,14 @@ def test_the_command_writes_the_page(run, tmp_path):
         '--output', str(path),
     )  # fmt: skip
     assert (result.code, result.out) == (0, f'Wrote {path}.\n')
-    rows = Page(path.read_text('utf-8')).cells['rows']
-    assert (rows[0]['flavor'], rows[0]['image']) == (
-        'm1.small',
-        'windows-2022',
-    )
-    assert [row['table'] for row in rows] == [True, True, False] * 3
+    cells = Page(path.read_text('utf-8')).cells
+    assert cells['images'] == 3
+    assert [(row['flavor'], row['image']) for row in cells['rows'][:4]] == [
+        ('m1.small', 'windows-2022'),
+        ('m1.small', 'debian-12'),
+        ('m1.small', None),
+        ('m1.large', 'windows-2022'),
+    ]
 
 
 def test_the_command_offers_more_projects_to_try(run):
@@ -468,8 +524,8 @@ def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run('report', 'save', '--snapshot', str(example))
     assert (result.code, result.err) == (0, '')
-    rows = Page(result.out).cells['rows']
-    assert [row['table'] for row in rows] == [True, False, False] * 3
+    cells = Page(result.out).cells
+    assert (cells['images'], len(cells['rows'])) == (3, 9)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -549,7 +605,7 @@ def test_a_cell_counts_the_servers_that_capacity_counts(
 ):
     content = of_example(example, usages)
     snapshot = content.cloud.snapshot
-    groups = content.tries.groups
+    groups = content.matrix.groups
     kinds = iter(content.room.kinds)
     kinds_of = [[next(kinds) for _ in group.hosts] for group in groups]
     shown = [
@@ -560,7 +616,7 @@ def test_a_cell_counts_the_servers_that_capacity_counts(
             for kind in some
         )
         for row, line in zip(
-            content.tries.rows, content.room.rows, strict=True
+            content.matrix.rows, content.room.rows, strict=True
         )
     ]
     assert shown == [
@@ -569,7 +625,7 @@ def test_a_cell_counts_the_servers_that_capacity_counts(
             question(row.request, content.cloud.index, content.cloud.pipeline),
             Offers(snapshot),
         )
-        for row in content.tries.rows
+        for row in content.matrix.rows
     ]
     assert any(shown)
 
