@@ -5,20 +5,21 @@ nova-scheduler writes it when it decides, and commands compare it with what the
 filters decide now. ``decision.schema.json`` describes all fields.
 """
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 import itertools
+import json
 from typing import Any
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, collation
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters.constraints import (
-    Cause,
     Conclusion,
     Constraint,
     Forbid,
     LazyForbid,
     Require,
 )
+from isolate_aggregates.lazy import lazy_property
 
 SCHEMA = 'isolate-aggregates/decision/1'
 CONFIGURATION = 'isolate-aggregates/configuration/1'
@@ -41,11 +42,39 @@ EFFECTS = (
 #: The most aggregates, locks and refusals that are named; others are counted.
 MOST = 5
 _LONGEST = 255
+# The parts of a record that have entries.
+_CONCLUSIONS = ('locks', 'requires')
 
 
 def cut(text: object) -> str:
     """Return a text of limited length."""
     return str(text)[:_LONGEST]
+
+
+encoded = json.JSONEncoder(separators=(',', ':'), default=str).encode
+
+
+class Entry(dict[str, Any]):
+    """An entry of ``locks`` or ``requires``, which nobody changes.
+
+    Most requests share it, and with it its JSON, the longest part of a record.
+    """
+
+    @lazy_property
+    def json(self) -> str:
+        """The JSON."""
+        return encoded(self)
+
+
+def line_of(record: Mapping[str, Any]) -> str:
+    """Return a record as a line of JSON, which begins with the schema."""
+    rest = dict(record)
+    ready = [
+        f',"{name}":[{",".join([entry.json for entry in entries])}]'
+        for name in _CONCLUSIONS
+        if (entries := rest.pop(name, None))
+    ]
+    return f'{encoded(rest)[:-1]}{"".join(ready)}}}'
 
 
 def of_decision(decision: Decision) -> dict[str, Any]:
@@ -55,26 +84,11 @@ def of_decision(decision: Decision) -> dict[str, Any]:
         apply.
     """
     record: dict[str, Any] = {}
-    entries: dict[tuple[str, str, str], dict[str, Any]] = {}
+    entries: dict[tuple[str, str, str], Entry] = {}
     for conclusion in decision.destination.yielded:
-        for name, part, number in _parts(conclusion, decision.aggregates):
-            kind = str(getattr(part.cause, 'kind', ''))
-            key = name, conclusion.filter_name, kind
-            entry = entries.get(key)
-            if entry is None:
-                entry = {
-                    'filter': conclusion.filter_name,
-                    'cause': kind,
-                    'aggregates': 0,
-                    'some': [],
-                }
-                entries[key] = entry
-                record.setdefault(name, []).append(entry)
-            entry['aggregates'] += number
-            more = MOST - len(entry['some'])
-            entry['some'] += [
-                _named(each, part) for each in part.aggregates[:more]
-            ]
+        for name, entry in _entries(conclusion, decision.aggregates):
+            key = name, entry['filter'], entry['cause']
+            entries[key] = _together(entries.get(key), entry)
         if refusals := conclusion.alone.refusals:
             record.setdefault('refusals', []).extend(
                 {
@@ -84,6 +98,8 @@ def of_decision(decision: Decision) -> dict[str, Any]:
                 }
                 for reason in refusals
             )
+    for (name, *_), entry in entries.items():
+        record.setdefault(name, []).append(entry)
     if 'refusals' in record:
         del record['refusals'][MOST:]
     if decision.needs_host_check:
@@ -123,42 +139,61 @@ def closing(decision: Decision, aggregates: Set[str]) -> list[dict[str, Any]]:
     return list(itertools.islice(found(), MOST))
 
 
-def _parts(
+def _together(before: Entry | None, entry: Entry) -> Entry:
+    if before is None:
+        return entry
+    return Entry(
+        before,
+        aggregates=before['aggregates'] + entry['aggregates'],
+        some=[*before['some'], *entry['some']][:MOST],
+    )
+
+
+def _entries(
     conclusion: Conclusion, index: AggregateIndex
-) -> Iterable[tuple[str, Forbid | Require, int]]:
-    """Return some constraints, each with a number of aggregates to count."""
-    constraint: Constraint = conclusion.constraint
+) -> Sequence[tuple[str, Entry]]:
+    """Return what a conclusion adds to a record, by the name of the part."""
+    constraint, filter_name = conclusion.constraint, conclusion.filter_name
     if isinstance(constraint, Forbid):
-        return [('locks', constraint, len(constraint.aggregates))]
+        return [('locks', _entry(filter_name, constraint))]
     if isinstance(constraint, Require) and constraint.aggregates:
-        return [('requires', constraint, len(constraint.aggregates))]
+        return [('requires', _entry(filter_name, constraint))]
     if not isinstance(constraint, LazyForbid):
         return ()
 
-    def first() -> list[tuple[str, Forbid | Require, int]]:
-        parts = list(itertools.islice(constraint.make(), MOST))
-        numbers = [0] * len(parts)
-        numbers[:1] = [len(constraint.uuids)]
+    number = len(constraint.uuids)
+
+    def first() -> list[tuple[str, Entry]]:
         return [
-            ('locks', _kept(part), number)
-            for part, number in zip(parts, numbers, strict=True)
+            # The first counts all.
+            ('locks', _entry(filter_name, part, 0 if n else number))
+            for n, part in enumerate(itertools.islice(constraint.make(), MOST))
         ]
 
     if constraint.groups is None:
         return first()
-    # Equal for all requests that lack the same keys, but for names.
-    key = 'first parts', conclusion.filter_name, constraint.uuids
+    # Equal for all requests that lack the same keys.
+    key = 'in a record', filter_name, constraint.uuids
     return index.remember(key, first)
 
 
-def _kept(part: Forbid) -> Forbid:
-    """Return what a record tells of a constraint, without its request.
+def _entry(
+    filter_name: str, part: Forbid | Require, number: int | None = None
+) -> Entry:
+    """Return the entry of some aggregates.
 
-    It outlives the request, and the cause of another package may hold that.
+    It has nothing but texts and numbers, as it may outlive the request, which
+    the cause of another package may hold.
+
+    :param number: The number of aggregates to count; all by default.
     """
-    locks = tuple(map(str, getattr(part.cause, 'locks', ())))
-    kind = str(getattr(part.cause, 'kind', ''))
-    return Forbid(part.aggregates[:MOST], Cause(kind, '', locks))
+    aggregates = part.aggregates
+    return Entry(
+        filter=filter_name,
+        cause=str(getattr(part.cause, 'kind', '')),
+        aggregates=len(aggregates) if number is None else number,
+        some=[_named(each, part) for each in aggregates[:MOST]],
+    )
 
 
 def _named(aggregate: Aggregate, part: Constraint) -> dict[str, Any]:

@@ -114,14 +114,7 @@ class NovaRequest:
     @lazy_property
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
         """The scheduler hints."""
-        hints = {}
-        given = without_records(_field(self._spec, 'scheduler_hints') or {})
-        for name, value in given.items():
-            values = (value,) if isinstance(value, str) else (*(value or ()),)
-            # Nova treats a single empty value as no hint.
-            if values and values != ('',):
-                hints[name] = values
-        return hints
+        return scheduler_hints(_field(self._spec, 'scheduler_hints'))
 
     @lazy_property
     def num_instances(self) -> int:
@@ -220,6 +213,19 @@ class Decider:
 def _field(thing: Any, name: str, default: Any = None) -> Any:
     """Return a field of an object of Nova; reading an unset one may set it."""
     return getattr(thing, name) if name in thing else default
+
+
+def scheduler_hints(
+    given: Mapping[str, Any] | None,
+) -> Mapping[str, tuple[str, ...]]:
+    """Return scheduler hints without our records, each with its values."""
+    hints = {}
+    for name, value in without_records(given or {}).items():
+        values = (value,) if isinstance(value, str) else (*(value or ()),)
+        # Nova treats a single empty value as no hint.
+        if values and values != ('',):
+            hints[name] = values
+    return hints
 
 
 def has_image(spec: objects.RequestSpec) -> bool:

@@ -23,7 +23,13 @@ from nova import objects
 from oslo_log import log as logging
 
 from isolate_aggregates.nova import recheck
-from isolate_aggregates.record import CONFIGURATION, LOGGER, closing
+from isolate_aggregates.record import (
+    CONFIGURATION,
+    LOGGER,
+    closing,
+    encoded,
+    line_of,
+)
 from isolate_aggregates.text import short
 
 if TYPE_CHECKING:
@@ -49,8 +55,6 @@ _KEPT, _KEPT_SECONDS = 64, 10.0
 _DELAY = 0.05
 # The causes that Placement is asked again about.
 _EXAMINED = ('no_candidates', 'placement_rejected', 'locked')
-
-_encoded = json.JSONEncoder(separators=(',', ':'), default=str).encode
 
 
 @dataclasses.dataclass(eq=False)
@@ -96,7 +100,7 @@ class Recorder:
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         RECORDS.info(
             '%s',
-            _encoded(
+            encoded(
                 {
                     'schema': CONFIGURATION,
                     'config': self.digest,
@@ -107,10 +111,12 @@ class Recorder:
 
     def wants(self, has_failed: bool, is_narrowed: bool) -> bool:
         """Return whether a request leaves a record."""
-        return self._level == 'all' or (
-            self._level != 'none'
-            and (has_failed or (is_narrowed and self._level == 'narrowed'))
-        )
+        if has_failed:
+            # Its cause is counted, too.
+            return self._level != 'none'
+        return (
+            self._level == 'all' or (is_narrowed and self._level == 'narrowed')
+        ) and RECORDS.isEnabledFor(logging.INFO)
 
     def write(
         self, make: Callable[[], dict[str, Any]], trace: Trace, is_wanted: bool
@@ -126,6 +132,7 @@ class Recorder:
         if not is_examined and self.shadow is None:
             self._emit(record, trace)
             return
+        trace.keep_names()
         try:
             self._queue.put_nowait(_Job(record, make, is_examined, trace))
         except queue.Full:
@@ -201,14 +208,14 @@ class Recorder:
         record |= found | ({'detail': detail} if detail else {})
 
     def _emit(self, record: dict[str, Any], trace: Trace) -> None:
-        line = _encoded(record)
+        line = line_of(record)
         if len(line) > _LONGEST:
             left_out: list[str] = []
             record['left_out'] = left_out
             for name in _LESS_NEEDED:
                 if len(line) > _LONGEST and record.pop(name, None):
                     left_out.append(name)
-                    line = _encoded(record)
+                    line = line_of(record)
         # This thread may have the context of another request.
         RECORDS.info('%s', line, context=trace.context)
         if cause := record.get('cause'):

@@ -13,7 +13,7 @@ database again is left to another thread (``recorder.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import datetime
 import functools
 import itertools
@@ -30,7 +30,8 @@ from nova.scheduler.client import report
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.nova import adapter, images, placed
+from isolate_aggregates.lazy import lazy_property
+from isolate_aggregates.nova import adapter, placed
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.record import SCHEMA, cut, of_decision
 from isolate_aggregates.text import short
@@ -67,13 +68,15 @@ class Trace:
         #: The queries and the numbers of their candidates; None for one that
         #: Placement has rejected, -1 if it cannot be reached.
         self.asked: list[tuple[Any, int | None]] = []
-        self.offered: set[str] = set()
+        # What Placement tells of the hosts that it offers, and Nova's states
+        # of hosts before and after the last round of host filters. Most
+        # requests leave no record, so that nobody asks for their names.
+        self._offered: list[Mapping[str, Any]] = []
+        self._given: Sequence[Any] = ()
+        self._passed: Sequence[Any] = ()
         #: For each server the host filters that ran, and how many hosts each
         #: was given.
         self.rounds: list[list[tuple[str, int]]] = []
-        #: The uuids and names of the hosts before and after the last round.
-        self.given: list[tuple[str, str]] = []
-        self.passed: list[str] = []
         #: How many hosts passed, but have no candidate that may be used.
         self.unusable = 0
         self.placed = 0
@@ -87,6 +90,53 @@ class Trace:
         self.hosts = list(_hosts(result))
         self.answered_at = datetime.datetime.now(datetime.UTC)
         self.took_ms = round(1000 * (time.monotonic() - self.began_at), 1)
+
+    def asked_for(
+        self, resources: Any, number: int | None, offered: Mapping[str, Any]
+    ) -> None:
+        """Note a query to Placement, and what it tells of hosts."""
+        self.asked.append((resources, number))
+        self._offered.append(offered)
+
+    def filtered(
+        self,
+        given: Sequence[Any],
+        passed: Sequence[Any],
+        seen: list[tuple[str, int]],
+    ) -> None:
+        """Note a round of host filters."""
+        self.rounds.append([*seen, ('', len(passed))])
+        self._given, self._passed = given, passed
+        self.unusable = 0
+        for name in ('given', 'passed'):
+            vars(self).pop(name, None)
+
+    def keep_names(self) -> None:
+        """Keep only names of hosts, as the request may wait in a queue."""
+        _ = self.offered, self.given, self.passed
+        self._offered, self._given, self._passed = [], (), ()
+
+    @lazy_property
+    def offered(self) -> frozenset[str]:
+        """The uuids of the hosts that Placement offers."""
+        return frozenset(
+            summary.get('root_provider_uuid') or uuid
+            for summaries in self._offered
+            for uuid, summary in summaries.items()
+        )
+
+    @lazy_property
+    def given(self) -> list[tuple[str, str]]:
+        """The uuids and names of the hosts before the last round."""
+        return [
+            (getattr(host, 'uuid', ''), getattr(host, 'host', ''))
+            for host in self._given
+        ]
+
+    @lazy_property
+    def passed(self) -> list[str]:
+        """The names of the hosts after the last round."""
+        return [getattr(host, 'host', '') for host in self._passed]
 
 
 def current() -> Trace | None:
@@ -214,10 +264,8 @@ def _asked(former: Any, self: Any, context: Any, resources: Any) -> Any:
     def note(trace: Trace) -> None:
         candidates, summaries = (answer or (None, None))[:2]
         number = None if candidates is None else len(candidates)
-        trace.asked.append((resources, number if answer is not None else -1))
-        trace.offered.update(
-            summary.get('root_provider_uuid') or uuid
-            for uuid, summary in (summaries or {}).items()
+        trace.asked_for(
+            resources, number if answer is not None else -1, summaries or {}
         )
 
     _noted(note)
@@ -259,18 +307,7 @@ def _filtered(
     seen: list[tuple[str, int]] = []
     watched = [_Counted(each, seen) for each in filters]
     passed = former(self, watched, hosts, *args, **kwargs)
-
-    def note(trace: Trace) -> None:
-        seen.append(('', len(passed or ())))
-        trace.rounds.append(seen)
-        trace.given = [
-            (getattr(host, 'uuid', ''), getattr(host, 'host', ''))
-            for host in hosts
-        ]
-        trace.passed = [getattr(host, 'host', '') for host in passed or ()]
-        trace.unusable = 0
-
-    _noted(note)
+    _noted(lambda trace: trace.filtered(hosts, passed or (), seen))
     return passed
 
 
@@ -369,32 +406,33 @@ def _cause_of_ours(
 def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
     """Return what is known of a request, whatever became of it."""
     spec = trace.spec
-    request = adapter.NovaRequest(spec, images.AcceptedImage({}))
     servers = trace.servers or [_field(spec, 'instance_uuid')]
     has_names = 'names' not in recorder.omitted
+    flavor = spec.flavor
     record: dict[str, Any] = {
         'schema': SCHEMA,
         'at': trace.answered_at.isoformat(timespec='milliseconds'),
         'request': trace.context.request_id,
         'server': servers[0],
-        'project': request.project_id,
+        'project': _field(spec, 'project_id'),
         'operation': _operation(spec),
-        'flavor': {
-            'id': request.flavor.id,
-            **({'name': cut(request.flavor.name)} if has_names else {}),
-        },
+        'flavor': {'id': _field(flavor, 'flavorid', '')},
         'config': recorder.digest,
     }
+    if has_names:
+        record['flavor']['name'] = cut(_field(flavor, 'name', ''))
     if recorder.omitted:
         record['omitted'] = sorted(recorder.omitted)
     if len(servers) > 1:
         record['servers'] = {'number': len(servers), 'some': servers[:_MOST]}
-    if image := request.image:
-        record['image'] = {
-            'id': image.id,
-            **({'name': cut(image.name)} if has_names else {}),
-        }
-    record['keys'] = _keys(recorder, spec, request)
+    if image := _field(spec, 'image'):
+        identity = _field(image, 'id') or ''
+        record['image'] = {'id': identity}
+        if has_names:
+            # The image of a server that boots from a volume has no name.
+            name = _field(image, 'name') or identity or 'unnamed'
+            record['image']['name'] = cut(name)
+    record['keys'] = _keys(recorder, spec)
     if trace.decision is not None:
         record |= of_decision(trace.decision)
     if trace.asked:
@@ -413,47 +451,52 @@ def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
             dropped[OUR_HOST_FILTER] = (
                 dropped.get(OUR_HOST_FILTER, 0) + trace.unusable
             )
-        record['host_filters'] = {
-            'start': len(trace.given),
-            'dropped': dropped,
-        }
+        record['host_filters'] = {'start': last[0][1], 'dropped': dropped}
     record['took_ms'] = trace.took_ms
     return record
 
 
 def _operation(spec: objects.RequestSpec) -> str:
-    if scheduler_utils.request_is_rebuild(spec):
+    hints = _field(spec, 'scheduler_hints')
+    if hints and scheduler_utils.request_is_rebuild(spec):
         return 'rebuild'
+    if not _field(spec, 'requested_destination'):
+        return 'boot'
     return 'move' if adapter.is_for_existing(spec) else 'boot'
 
 
-def _keys(
-    recorder: Recorder,
-    spec: objects.RequestSpec,
-    request: adapter.NovaRequest,
-) -> dict[str, Any]:
+def _keys(recorder: Recorder, spec: objects.RequestSpec) -> dict[str, Any]:
     """Return what the request carries that may open or require something."""
     keys: dict[str, Any] = {}
-    if specs := request.flavor.extra_specs:
+    if specs := _field(spec.flavor, 'extra_specs'):
         keys['extra_specs'] = {
             cut(name): cut(value) for name, value in _some(specs.items())
         }
-    if traits := images.traits_of(spec):
+    image = _field(spec, 'image')
+    properties = image and _field(image, 'properties')
+    if traits := properties and _field(properties, 'traits_required'):
         keys['image_traits'] = [cut(trait) for trait in _some(traits)]
-    if (hints := request.scheduler_hints) and 'hints' not in recorder.omitted:
+    if 'hints' not in recorder.omitted and (
+        hints := adapter.scheduler_hints(_field(spec, 'scheduler_hints'))
+    ):
         keys['hints'] = {
             cut(name): [cut(value) for value in values[:3]]
             for name, values in _some(hints.items())
         }
-    if zone := _field(spec, 'availability_zone'):
-        keys['zone'] = cut(zone)
-    if found := adapter.forced(spec):
-        keys['forced'] = [cut(each) for some in found for each in some]
-    target = adapter.destination_of(spec)
-    if target and 'host' in target and target.host:
-        keys['requested_host'] = cut(target.host)
-    if ignored := _field(spec, 'ignore_hosts'):
-        keys['ignored'] = [cut(host) for host in _some(ignored)]
+    target = _field(spec, 'requested_destination')
+    for name, value in (
+        ('zone', _field(spec, 'availability_zone')),
+        ('requested_host', target and _field(target, 'host')),
+    ):
+        if value:
+            keys[name] = cut(value)
+    for name, values in (
+        ('forced', _field(spec, 'force_hosts')),
+        ('forced_nodes', _field(spec, 'force_nodes')),
+        ('ignored', _field(spec, 'ignore_hosts')),
+    ):
+        if values:
+            keys[name] = [cut(each) for each in _some(values)]
     return keys
 
 
@@ -461,5 +504,10 @@ def _some(entries: Iterable[Any]) -> list[Any]:
     return sorted(entries)[:_MOST]
 
 
-def _field(thing: Any, name: str) -> Any:
-    return getattr(thing, name) if name in thing else None
+def _field(thing: Any, name: str, default: Any = None) -> Any:
+    """Return a field of an object of Nova, from where it is stored.
+
+    ``in`` makes a list of all fields first, and 20 of them would take as long
+    as all else of a record.
+    """
+    return vars(thing).get(f'_obj_{name}', default)

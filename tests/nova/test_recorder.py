@@ -2,12 +2,18 @@
 """The thread that completes records, in workers and under load."""
 
 import collections
+import json
 import logging
 import multiprocessing
 import threading
+import weakref
 
+import jsonschema
+from nova import context as nova_context
 from nova import objects
+from nova.scheduler import filters as host_filters
 import pytest
+from record_schema import SCHEMA
 
 from isolate_aggregates.nova import recorder, records
 from isolate_aggregates.nova.messages import Observer
@@ -145,3 +151,99 @@ def test_the_thread_ends_where_another_recorder_takes_over(
     if (last := first._thread) is not None:
         last.join(60)
     assert (len(lines), first._thread) == (3, None)
+
+
+HOST, NODE = 'host1', '5ac6e1a2-9c1c-4a35-a2cb-8b6d3b5e8f11'
+SERVER = '0f8a6f2e-5f0c-4a1e-9d6c-3f2f6f1f2c11'
+IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
+
+
+def spec_of(**fields):
+    """Return a request spec as nova-scheduler gets it."""
+    spec = objects.RequestSpec.from_components(
+        nova_context.get_admin_context(),
+        SERVER,
+        {'id': IMAGE, 'properties': {}},
+        objects.Flavor(
+            flavorid='f', name='small', extra_specs={'trait:X': 'required'},
+            vcpus=1, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
+        ),
+        None, None, {}, None, 'zone1',
+    )  # fmt: skip
+    for name, value in fields.items():
+        setattr(spec, name, value)
+    return spec
+
+
+def recorded(lines, spec):
+    """Return the record of a request that was placed."""
+    made = recorder.Recorder('all', frozenset(), {}, object, Observer())
+    context = nova_context.RequestContext(request_id='req-1', is_admin=False)
+    records._finish(made, records.Trace(context, spec, ()), None, None)
+    record = json.loads(lines[-1])
+    jsonschema.validate(record, SCHEMA)
+    return record
+
+
+def test_forced_hosts_and_nodes_are_told_apart(lines):
+    spec = spec_of(force_hosts=[HOST], force_nodes=[NODE])
+    keys = recorded(lines, spec)['keys']
+    assert (keys['forced'], keys['forced_nodes']) == ([HOST], [NODE])
+    keys = recorded(lines, spec_of(force_nodes=[NODE]))['keys']
+    assert 'forced' not in keys
+    assert keys['forced_nodes'] == [NODE]
+
+
+def test_fields_are_read_as_nova_reads_them():
+    """Unset fields, too, although they are read from where they are stored."""
+    spec = spec_of(project_id='p')
+    image = spec.image
+    for thing in (spec, spec.flavor, image, image.properties):
+        for name in thing.obj_fields:
+            found = records._field(thing, name, recorded)
+            expected = getattr(thing, name) if name in thing else recorded
+            assert found == expected, name
+
+
+def test_nothing_is_built_that_nobody_logs():
+    log = logging.getLogger(LOGGER)
+    level = log.level
+    made = recorder.Recorder('narrowed', frozenset(), {}, object, Observer())
+    log.setLevel(logging.WARNING)
+    try:
+        assert not made.wants(has_failed=False, is_narrowed=True)
+        # Its cause is found and counted.
+        assert made.wants(has_failed=True, is_narrowed=True)
+    finally:
+        log.setLevel(level)
+
+
+class Host:
+    """A state of a host in Nova."""
+
+    uuid, host = NODE, HOST
+
+
+def test_only_names_of_hosts_wait_in_the_queue():
+    """Nova's states of hosts, and Placement's answers, are large."""
+    trace = records.Trace(None, None, ())
+    trace.asked_for('query', 1, {'child': {'root_provider_uuid': NODE}})
+    records._current.trace = trace
+    host, others = Host(), [Host(), Host()]
+    handler = host_filters.HostFilterHandler()
+    try:
+        records._filtered(
+            type(handler).get_filtered_objects, handler, [], [host, *others],
+            None,
+        )  # fmt: skip
+        records.unusable(HOST)
+    finally:
+        records._current.trace = None
+    trace.keep_names()
+    assert trace.offered == {NODE}
+    assert trace.given == [(NODE, HOST)] * 3
+    # Several nodes may belong to one host.
+    assert (trace.passed, trace.unusable) == ([HOST, HOST], 1)
+    reference = weakref.ref(host)
+    del host, others
+    assert reference() is None

@@ -2,6 +2,7 @@
 """What a record says about the conclusions of the request filters."""
 
 import gc
+import json
 import weakref
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -18,7 +19,7 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.record import closing, of_decision
+from isolate_aggregates.record import closing, line_of, of_decision
 from isolate_aggregates.testing import make_flavor, make_request
 
 LICENSED = Aggregate(
@@ -146,6 +147,62 @@ def test_equal_locks_are_computed_once_for_a_snapshot():
         decision = of(LazyForbid(uuids, make, groups), index=index)
         assert of_decision(decision)['locks']
     assert len(made) == 1
+
+
+def test_a_line_has_all_of_a_record_and_begins_with_its_schema():
+    decision = of(
+        Forbid((LICENSED,), Cause('k', 'x')),
+        Require((LEASE, THEIRS), Cause('k"\n', 'x')),
+    )
+    found = of_decision(decision)
+    record = {'schema': 's/1', **found, 'project': 'ü"\n', 'hosts': ['h']}
+    line = line_of(record)
+    assert json.loads(line) == record
+    assert line.startswith('{"schema":"s/1"')
+    assert line.isascii()
+    assert '\n' not in line
+    assert record['locks'] == found['locks']
+    assert line_of({'schema': 's/1'}) == '{"schema":"s/1"}'
+
+
+def test_the_json_of_equal_locks_is_made_once_for_a_snapshot():
+    index = AggregateIndex([LICENSED])
+    groups = ((LICENSED,),)
+    uuids = frozenset({'u1'})
+    parts = [
+        of_decision(
+            of(
+                LazyForbid(
+                    uuids, lambda: [Forbid((LICENSED,), Cause('k', 'x'))],
+                    groups,
+                ),
+                index=index,
+            )
+        )['locks'][0]
+        for _ in range(2)
+    ]  # fmt: skip
+    assert parts[0] is parts[1]
+    assert parts[0].json is parts[1].json
+
+
+def test_equal_conclusions_are_one_entry_and_change_none_of_them():
+    one, two = (
+        LazyForbid(
+            frozenset({each.uuid}),
+            lambda each=each: [Forbid((each,), Cause('k', 'x', ('trait:A',)))],
+            ((each,),),
+        )
+        for each in (LICENSED, LEASE)
+    )
+    index = AggregateIndex([LICENSED, LEASE])
+    for _ in range(2):
+        [entry] = of_decision(of(one, two, index=index))['locks']
+        assert entry['aggregates'] == 2
+        assert [each['name'] for each in entry['some']] == [
+            'licensed', 'lease',
+        ]  # fmt: skip
+    [entry] = of_decision(of(one, index=index))['locks']
+    assert entry['aggregates'] == 1
 
 
 def test_what_is_kept_of_a_snapshot_leads_back_to_no_request():

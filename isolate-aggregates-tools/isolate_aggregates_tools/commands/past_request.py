@@ -98,9 +98,10 @@ def _restore(
         for value in values
         if not name.startswith(_INTERNAL)
     ]
-    host, node = ([*keys.get('forced', ()), None, None])[:2]
-    if host and not node and host not in cloud.compute_nodes.values():
-        host, node = None, host
+    host, node = (
+        next(iter(keys.get(name, ())), None)
+        for name in ('forced', 'forced_nodes')
+    )
     args.availability_zone = RequestedZone(keys.get('zone'), host, node)
     if not host and not node:
         args.host = keys.get('requested_host')

@@ -353,6 +353,35 @@ def test_omitted_hints_are_not_restored(run, log, tmp_path, more, is_said):
     )
 
 
+@cases(
+    'forced',
+    {
+        'one of several hosts': '"forced":["host2","host3"]',
+        'a node': '"forced_nodes":["host2"]',
+        'a host and a node': '"forced":["host2"],"forced_nodes":["host2"]',
+    },
+)
+def test_forced_hosts_and_nodes_are_told_apart(run, tmp_path, forced):
+    text = (EXAMPLES / 'nova-scheduler.log').read_text()
+    (line,) = (each for each in text.splitlines() if '"forced":' in each)
+    path = tmp_path / 'nova-scheduler.log'
+    path.write_text(line.replace('"forced":["host2"]', forced))
+    request = json.loads(line[line.index('{"') :])['request']
+    result = run(
+        *('explain', '--request', request, '--scheduler-log', str(path)),
+        *('--snapshot', str(EXAMPLES / 'morning.yaml'), '-f', 'json'),
+    )
+    document = json.loads(result.out)
+    assert document['not_asked'] is None
+    assert {host['verdict'] for host in document['now']['hosts']} == {
+        'excluded'
+    }
+    [host2] = [
+        host for host in document['now']['hosts'] if host['name'] == 'host2'
+    ]
+    assert any('lease' in reason for reason in host2['reasons'])
+
+
 def test_a_forced_host_is_forced_again(explained):
     result, document = explained()
     assert (result.code, result.err) == (0, '')
