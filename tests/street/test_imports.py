@@ -78,8 +78,8 @@ def copied(tmp_path_factory):
             {'reservations'},
         ),
         'a product imports another one above it': (
-            'isolate_aggregates_tools.explain',
-            'from isolate_aggregates_tools import audit',
+            'isolate_aggregates_tools.audit',
+            'from isolate_aggregates_tools.advice import effects',
             {'tools'},
         ),
         'Nova by way of its plugin': (
