@@ -243,6 +243,16 @@ microversions that Nova's API offers. For a cloud file it is the newest
 supported release.
 """,
     ),
+    cfg.BoolOpt(
+        'remember_providers',
+        default=True,
+        help="""
+Keep what is read of resource providers for the next command.
+
+Commands that change nothing then read only what has changed. It is kept for a
+day, in a file of the user's cache folder. Usage is always read.
+""",
+    ),
     cfg.ListOpt(
         'metrics_flavors',
         default=[],

@@ -37,6 +37,12 @@ import nova_databases  # noqa: E402
 import pytest  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    """Remember nothing of the cloud of another test."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
+
+
 @pytest.fixture(scope='session', autouse=True)
 def _databases():
     """Have Nova's databases where the environment wants them."""

@@ -72,8 +72,8 @@ class FakeKeystone:
             }
         context.status_code = 201
         context.headers['X-Subject-Token'] = TOKEN
-        token = fixture.V3Token(user_name='admin')
-        token.set_project_scope(name='admin')
+        token = fixture.V3Token(user_id='a1', user_name='admin')
+        token.set_project_scope(id='a2', name='admin')
         for service_type, url in self._endpoints.items():
             token.add_service(service_type).add_standard_endpoints(
                 public=url, region=self._region

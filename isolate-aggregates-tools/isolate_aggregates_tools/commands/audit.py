@@ -125,7 +125,9 @@ class AuditCloud(preview.Previewing, output.ReportLister):
         )
 
     def _audit(self, args: argparse.Namespace) -> '_Audited':
-        with clouds.opened(self.app, args) as cloud:
+        # What is repaired is read anew.
+        remembers = not args.fix
+        with clouds.opened(self.app, args, remembers=remembers) as cloud:
             audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, args.servers, progress.reading
             )

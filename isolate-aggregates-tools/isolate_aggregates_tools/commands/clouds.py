@@ -68,17 +68,21 @@ def check_live(
 
 
 def live_cloud(
-    app: Program, memory: 'ProviderMemory | None' = None
+    app: Program,
+    memory: 'ProviderMemory | None' = None,
+    remembers: bool = False,
 ) -> 'LiveCloud':
     """Return the live cloud.
 
     :param memory: What earlier rounds of a service have read; it learns.
+    :param remembers: Whether to use what earlier commands have read of the
+        resource providers. Only for commands that change nothing.
     """
     # Imported late: novaclient and keystoneauth take longer to import than the
     # rest of a command.
     from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 
-    return LiveCloud(app.conf, app.connect, memory)
+    return LiveCloud(app.conf, app.connect, memory, remembers)
 
 
 @contextlib.contextmanager
@@ -86,10 +90,12 @@ def opened(
     app: Program,
     args: argparse.Namespace,
     memory: 'ProviderMemory | None' = None,
+    remembers: bool = False,
 ) -> Iterator[Cloud]:
     """Open the live cloud or the cloud file that the arguments name.
 
     :param memory: As for :func:`live_cloud`.
+    :param remembers: As for :func:`live_cloud`.
     """
     cloud: Cloud
     if args.snapshot:
@@ -97,7 +103,7 @@ def opened(
         apply_settings(app.conf, snapshot)
         cloud = SnapshotCloud(snapshot)
     else:
-        cloud = live_cloud(app, memory)
+        cloud = live_cloud(app, memory, remembers)
     with contextlib.closing(cloud):
         yield cloud
 

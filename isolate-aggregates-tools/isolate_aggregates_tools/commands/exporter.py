@@ -209,7 +209,9 @@ class ExportMetrics(usage.Command):
         def read() -> 'Iterable[Metric]':
             if not args.snapshot:
                 record(clouds.live_cloud(self.app))
-            with clouds.opened(self.app, args, memory) as cloud:
+            with clouds.opened(
+                self.app, args, memory, remembers=bool(args.output)
+            ) as cloud:
                 audited_cloud = AuditedCloud.read(
                     cloud, self.app.conf, args.servers, track
                 )

@@ -36,7 +36,7 @@ class ListLocks(output.ReportLister):
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        with clouds.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args, remembers=True) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
             entries = overview(cloud.capacities, locks) if locks else ()
             clouds.warn_if_unguarded(cloud, self.app.conf)
@@ -114,7 +114,7 @@ class ShowDetails(output.ShowOne):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        with clouds.opened(self.app, parsed_args) as cloud:
+        with clouds.opened(self.app, parsed_args, remembers=True) as cloud:
             locks = filter_sets.locks(self.app.conf, cloud.index)
             description = details.Details(cloud, locks, self.app.conf).find(
                 parsed_args.name, parsed_args.kind

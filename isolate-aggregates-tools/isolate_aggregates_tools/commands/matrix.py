@@ -83,7 +83,7 @@ class ShowMatrix(output.ReportLister):
 
     def report(self, args: argparse.Namespace) -> output.Report:
         conf = self.app.conf
-        with clouds.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args, remembers=True) as cloud:
             filters = chain.as_in_nova(conf)
             questions = requests(
                 Requests(cloud, conf),

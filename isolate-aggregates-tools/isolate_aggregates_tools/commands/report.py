@@ -87,7 +87,7 @@ class WriteReport(usage.Command):
             if parsed_args.plan
             else None
         )
-        with clouds.opened(self.app, parsed_args) as cloud:
+        with clouds.opened(self.app, parsed_args, remembers=True) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited_cloud = AuditedCloud.read(
                 cloud, self.app.conf, parsed_args.servers, progress.reading

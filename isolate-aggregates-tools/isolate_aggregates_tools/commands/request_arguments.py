@@ -215,7 +215,10 @@ def opened(
 
     :param complete: Sets arguments that depend on the cloud.
     """
-    with clouds.opened(app, args) as cloud, _without_repetitions():
+    with (
+        clouds.opened(app, args, remembers=True) as cloud,
+        _without_repetitions(),
+    ):
         complete(cloud)
         pipeline = chain.as_in_nova(app.conf)
         builder = request_builder.RequestBuilder(args, cloud, app.conf)

@@ -53,7 +53,7 @@ class ShowSurvival(output.ReportLister):
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        with clouds.opened(self.app, args) as cloud:
+        with clouds.opened(self.app, args, remembers=True) as cloud:
             snapshot, releases = clouds.read_all(cloud)
         found = survival(
             snapshot,

@@ -197,7 +197,7 @@ class Finished:
 @pytest.fixture
 def without_configuration(monkeypatch, tmp_path):
     """Be a user without any configuration; undo what programs do to logs."""
-    for name in ('HOME', 'XDG_CONFIG_HOME'):
+    for name in ('HOME', 'XDG_CACHE_HOME', 'XDG_CONFIG_HOME'):
         monkeypatch.setenv(name, str(tmp_path))
     for name in list(os.environ):
         if name.startswith('OS_'):

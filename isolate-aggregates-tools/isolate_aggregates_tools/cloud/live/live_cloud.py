@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
@@ -41,6 +41,9 @@ from isolate_aggregates_tools.placement.client import PlacementClient
 from isolate_aggregates_tools.placement.provider import Provider
 from isolate_aggregates_tools.request import ResourceGroup
 
+if TYPE_CHECKING:
+    from isolate_aggregates_tools.cloud.live.memory_file import MemoryFile
+
 # The aggregate source that works only inside nova-scheduler.
 _IN_SCHEDULER = 'nova'
 _OWNER = 'OWNER_NOVA'
@@ -53,6 +56,8 @@ class LiveCloud:
         use.
     :param memory: What is known of its resource providers from earlier rounds
         of a service; it learns.
+    :param remembers: Whether to use what earlier commands have read of them,
+        unless it is switched off.
     """
 
     def __init__(
@@ -60,10 +65,13 @@ class LiveCloud:
         conf: cfg.ConfigOpts,
         connect: Callable[[], Connection],
         memory: ProviderMemory | None = None,
+        remembers: bool = False,
     ) -> None:
         self._conf = conf
         self._connect = connect
-        self._memory = memory
+        self._given_memory = memory
+        self._remembers = remembers
+        self._file: MemoryFile | None = None
         # The aggregates that were read last.
         self._aggregates: tuple[str, ...] = ()
 
@@ -91,6 +99,18 @@ class LiveCloud:
     def placement(self) -> PlacementClient:
         """Placement."""
         return PlacementClient(self.connection.adapter('placement'))
+
+    @lazy_property
+    def _memory(self) -> ProviderMemory | None:
+        if not (
+            self._remembers and self._conf[ia_conf.GROUP].remember_providers
+        ):
+            return self._given_memory
+        # Loaded only by commands that change nothing.
+        from isolate_aggregates_tools.cloud.live.memory_file import MemoryFile
+
+        self._file = MemoryFile.of(self.connection, self.placement.endpoint)
+        return self._file.load()
 
     @lazy_property
     def index(self) -> AggregateIndex:
@@ -361,7 +381,12 @@ class LiveCloud:
         return self.nova.server(name)
 
     def close(self) -> None:
-        """Do nothing; sessions need no closing."""
+        """Keep what is known of resource providers for the next command.
+
+        Sessions need no closing.
+        """
+        if self._file and self._memory is not None:
+            self._file.save(self._memory)
 
 
 def _newest(document: Any) -> str:

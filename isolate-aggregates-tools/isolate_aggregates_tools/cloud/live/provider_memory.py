@@ -18,6 +18,7 @@ otherwise:
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 import dataclasses
+import time
 from typing import Any, TypeVar, cast
 import zlib
 
@@ -37,12 +38,14 @@ class Known:
     """What was read of a resource provider at a generation.
 
     :param traits: None, like the other parts, if it is not known.
+    :param since: When its first part was read, in seconds since 1970.
     """
 
     generation: int
     traits: frozenset[str] | None = None
     aggregates: frozenset[str] | None = None
     inventories: Mapping[str, Inventory] | None = None
+    since: float = dataclasses.field(default_factory=time.time)
 
     def get(self, part: str, read: Callable[[], tuple[_T, int]]) -> _T:
         """Return a part, and keep what was read at the known generation.
@@ -59,11 +62,17 @@ class Known:
 
 
 class ProviderMemory:
-    """What earlier rounds have read of the resource providers of a cloud."""
+    """What earlier rounds have read of the resource providers of a cloud.
 
-    def __init__(self) -> None:
-        self._known: dict[str, Known] = {}
-        self._round = 0
+    :param known: The providers by uuid.
+    :param round: The number of the last round.
+    """
+
+    def __init__(
+        self, known: Mapping[str, Known] | None = None, round: int = 0
+    ) -> None:
+        self.known = dict(known or {})
+        self.round = round
 
     def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Begin a round with the current list of all resource providers.
@@ -71,15 +80,15 @@ class ProviderMemory:
         Providers that are gone are forgotten, and those that are to be read
         anew. Equal values are kept once: most hosts have the same traits.
         """
-        self._round = (self._round + 1) % ROUNDS
+        self.round = (self.round + 1) % ROUNDS
         values: dict[Hashable, Any] = {}
         kept = {}
         for entry in entries:
             uuid = entry['uuid']
-            known = self._known.get(uuid)
+            known = self.known.get(uuid)
             if known is None or known.generation != entry['generation']:
                 continue
-            if zlib.crc32(uuid.encode()) % ROUNDS == self._round:
+            if zlib.crc32(uuid.encode()) % ROUNDS == self.round:
                 continue
             known.traits = _once(values, known.traits)
             known.aggregates = _once(values, known.aggregates)
@@ -87,18 +96,18 @@ class ProviderMemory:
                 items = tuple(sorted(known.inventories.items()))
                 known.inventories = values.setdefault(items, known.inventories)
             kept[uuid] = known
-        self._known = kept
+        self.known = kept
 
     def of(self, entry: Mapping[str, Any]) -> Known:
         """Return what is known of a listed resource provider."""
-        known = self._known.get(entry['uuid'])
+        known = self.known.get(entry['uuid'])
         if known is None or known.generation != entry['generation']:
-            known = self._known[entry['uuid']] = Known(entry['generation'])
+            known = self.known[entry['uuid']] = Known(entry['generation'])
         return known
 
     def compare(self, summaries: Mapping[str, ProviderSummary]) -> None:
         """Forget the providers whose traits or capacity are different now."""
-        for uuid, known in [*self._known.items()]:
+        for uuid, known in [*self.known.items()]:
             if (summary := summaries.get(uuid)) is None:
                 continue
             if known.traits not in (None, summary.traits) or (
@@ -109,18 +118,18 @@ class ProviderMemory:
                     for name, inventory in known.inventories.items()
                 }
             ):
-                del self._known[uuid]
+                del self.known[uuid]
 
     def known_aggregates(self) -> set[str]:
         """Return the uuids of the aggregates of all known providers."""
         return set[str]().union(
-            *(known.aggregates or () for known in self._known.values())
+            *(known.aggregates or () for known in self.known.values())
         )
 
     def number_of_members(self) -> int:
         """Return of how many providers the aggregates are known."""
         return sum(
-            known.aggregates is not None for known in self._known.values()
+            known.aggregates is not None for known in self.known.values()
         )
 
     def compare_members(
@@ -135,7 +144,7 @@ class ProviderMemory:
         for aggregate, uuids in (members or {}).items():
             for uuid in uuids:
                 held.setdefault(uuid, set()).add(aggregate)
-        for uuid, known in self._known.items():
+        for uuid, known in self.known.items():
             now = frozenset(held.get(uuid, ()))
             if members is None or known.aggregates != now:
                 known.aggregates = None
