@@ -24,6 +24,8 @@ import json
 import logging
 from typing import Any
 
+from oslo_utils import uuidutils
+
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
@@ -228,7 +230,7 @@ def read_history(
     since: datetime.datetime | None = None,
     until: datetime.datetime | None = None,
     project: str | None = None,
-    reservation_id: str | None = None,
+    reservation: str | None = None,
     on_unreadable: OnUnreadable = log_unreadable,
 ) -> list[PastReservation]:
     """Return the reservations of a period, sorted by start.
@@ -236,21 +238,25 @@ def read_history(
     :param since: The start of the period; None for no limit.
     :param until: The end of the period; None for no limit. Hours count until
         now at most.
+    :param reservation: The id of one, or the name, which several may have had.
     """
     if since and until and since >= until:
         raise tools_errors.InvalidRequest(
             f'The period from {since.isoformat()} until {until.isoformat()} '
             'is empty.'
         )
-    wanted_id = reservation_id and names.reservation_id(reservation_id)
+    is_id = uuidutils.is_uuid_like(reservation)
+    wanted = reservation
+    if reservation and is_id:
+        wanted = names.reservation_id(reservation)
 
-    def is_asked_for(reservation: Reservation) -> bool:
-        last = _last(reservation)
+    def is_asked_for(one: Reservation) -> bool:
+        last = _last(one)
         return (
-            wanted_id in (None, reservation.id)
-            and project in (None, reservation.project)
-            and reservation.amount > 0
-            and (until is None or _first(reservation) < until)
+            wanted in (None, one.id if is_id else one.name)
+            and project in (None, one.project)
+            and one.amount > 0
+            and (until is None or _first(one) < until)
             and (since is None or last is None or last > since)
         )
 

@@ -56,7 +56,7 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
         parser.add_argument(
             '--reservation',
             metavar='<reservation>',
-            help='Show only the reservations with this id',
+            help='Show only the reservations with this id or name',
         )
         base.add_project_arguments(
             parser, 'Show only the reservations of this project, by name or id'

@@ -162,7 +162,7 @@ def test_each_reservation_with_the_same_id_has_its_history(world):
     reserve(world, 1)
     reservations.end(world.store, ID, NOW + HOUR)
     reserve(world, 2, start=NOW + 2 * HOUR, at=NOW + HOUR)
-    entries = past(world, NOW + 3 * HOUR, reservation_id=ID)
+    entries = past(world, NOW + 3 * HOUR, reservation=ID)
     assert [(entry.state.value, sold(entry)) for entry in entries] == [
         ('ended', 1),
         ('active', 2),
@@ -414,6 +414,16 @@ def test_the_document_has_all_events(command):
         'down': [],
         'boot_until': None,
     }
+
+
+@pytest.mark.usefixtures('told')
+def test_a_reservation_may_be_named(command, world):
+    reservations.update(world.store, OTHER, NOW + 2 * HOUR, name='Kurs')
+    result = command('--reservation', 'Kurs', '-f', 'csv')
+    [one] = csv.DictReader(io.StringIO(result.out))
+    assert (one['Id'], one['Name']) == (OTHER, 'Kurs')
+    unknown = command('--reservation', 'kurs')
+    assert unknown.out == 'No reservation was found for that time.\n'
 
 
 @pytest.mark.usefixtures('told')
