@@ -9,12 +9,9 @@ PACKAGES = ('isolate_aggregates_tools', 'isolate_aggregates_reservations')
 
 def schema_of(command):
     """Return the published schema of the document of a command."""
-    [schema] = [
-        schemas[command]
-        for schemas in map(of_package, PACKAGES)
-        if command in schemas
-    ]
-    return schema
+    # Where only the tools are installed, there is no other package.
+    package = PACKAGES[command.split()[0] == 'reservation']
+    return of_package(package)[command]
 
 
 def of_package(package):

@@ -323,6 +323,9 @@ def test_reading_reservations_takes_as_many_calls_as_listing_them(
         do()
         return len(world.wire.calls)
 
+    # From now on it knows the resource providers.
+    metrics()
+
     both = calls(metrics)
     listing = calls(lambda: command('reservation', 'list'))
     with monkeypatch.context() as patch:

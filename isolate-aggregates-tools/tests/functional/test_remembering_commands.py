@@ -64,3 +64,11 @@ def test_what_decides_about_changes_is_read_anew(
     first = calls(run, *options, *arguments)
     assert first > 0
     assert calls(run, *options, *arguments) == first
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_the_environment_can_forbid_it(run, calls, config, monkeypatch):
+    options = ('--config-file', config(ISOLATE))
+    assert calls(run, *options, 'audit') > 0
+    monkeypatch.setenv('OS_ISOLATE_AGGREGATES__REMEMBER_PROVIDERS', 'false')
+    assert calls(run, *options, 'audit') > 0

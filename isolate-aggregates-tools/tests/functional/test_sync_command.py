@@ -176,6 +176,7 @@ def test_json_and_yaml_have_one_document(run, live, formatter, load):
         'aggregate'
     )
     assert load(result.out) == {
+        'schema': 'isolate-aggregates/sync/1',
         'applied': False,
         'changes': [
             {
