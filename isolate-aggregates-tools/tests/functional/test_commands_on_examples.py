@@ -71,4 +71,5 @@ def test_all_json_of_commands_on_the_examples_has_a_schema(outputs, tmp_path):
             text = outputs.run(argv, str(tmp_path))
             if check_document(argv, text):
                 checked.add(command_of(argv))
-    assert checked == SCHEMAS.keys()
+    # It runs another program; its own test compares its document.
+    assert checked == SCHEMAS.keys() - {'rehearse'}
