@@ -6,6 +6,7 @@ import io
 
 from base import host_of
 from nova.cmd import manage
+import pytest
 from reservation_cloud import ReservationTest
 
 
@@ -19,6 +20,7 @@ def healed(**options):
     return code, out.getvalue()
 
 
+@pytest.mark.slow
 class HealTest(ReservationTest):
     """``nova-manage placement heal_allocations`` beside slots."""
 

@@ -8,6 +8,7 @@ host for each server.
 from base import host_of
 from day_two import CommandTest
 from nova.tests import fixtures as nova_fixtures
+import pytest
 from reservation_cloud import ReservationTest
 
 CARD = 'CUSTOM_CARD'
@@ -52,6 +53,7 @@ def give_cards(test, host, units):
         assert answer.status == 200
 
 
+@pytest.mark.slow
 class CardsTest(CommandTest):
     """Hosts of which only the first has cards."""
 
