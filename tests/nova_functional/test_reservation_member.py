@@ -8,6 +8,7 @@ from nova.api import auth
 from reservation_cloud import OWNER, SIZE, STRANGER, ReservationTest
 
 MEMBER = 'the-token-of-a-member'
+SCHEMA = 'isolate-aggregates/reservation-list/1'
 MINE = ('list', '--mine')
 LATER = ('--start', '2127-03-01T08:00Z', '--end', '7d')
 
@@ -49,6 +50,7 @@ class MemberTest(ReservationTest):
         self.become(OWNER)
 
         assert self.done(*MINE) == {
+            'schema': SCHEMA,
             'reservations': [
                 {
                     'id': reservation,
@@ -63,7 +65,7 @@ class MemberTest(ReservationTest):
                     'servers': 1,
                     'boot_until': None,
                 }
-            ]
+            ],
         }
         result = self.run_command('reservation', *MINE)
         assert (result.code, result.err) == (0, '')
@@ -82,7 +84,7 @@ class MemberTest(ReservationTest):
     def test_a_member_of_another_project_sees_none(self):
         self.reserve()
         self.become(STRANGER)
-        assert self.done(*MINE) == {'reservations': []}
+        assert self.done(*MINE) == {'schema': SCHEMA, 'reservations': []}
         result = self.run_command('reservation', *MINE)
         assert result.out.startswith(
             'No reservation of your project has started.\n'
