@@ -225,6 +225,7 @@ class VerdictTest(FromTheApiTest):
         assert self.candidates(*arguments) == {real} - {None}, (boot, forced)
         return hosts
 
+    @pytest.mark.slow
     def test_directed_boots(self):
         for boot, numbers in DIRECTED:
             expected = {f'host{number}' for number in numbers.split()}
