@@ -103,9 +103,14 @@ class Parser(argparse.ArgumentParser):
     @classmethod
     def like(cls: type[_P], parser: argparse.ArgumentParser) -> _P:
         """Return a parser with the same arguments."""
-        # cliff's formatter, which keeps line breaks, overrides ours.
-        formatters: tuple[Any, ...] = parser.formatter_class, HelpFormatter
-        formatter: Any = type('Formatter', formatters, {})
+        # cliff's formatter, which keeps line breaks, overrides ours; that of
+        # argparse itself, which cliff leaves to Python 3.14, is a base of it.
+        given: Any = parser.formatter_class
+        formatter: Any = (
+            HelpFormatter
+            if issubclass(HelpFormatter, given)
+            else type('Formatter', (given, HelpFormatter), {})
+        )
         return cls(
             prog=parser.prog,
             description=parser.description,

@@ -432,8 +432,7 @@ def test_what_a_plan_looks_up_does_not_end_it(plan):
         (b'{', ' is not JSON: line 1, column 2: Expecting property name '
                'enclosed in double quotes'),
         (b'\xff\xfe{', ' is not UTF-8 text: invalid start byte at byte 0'),
-        (b'[' * 100_000, ' is not JSON: maximum recursion depth exceeded '
-                         'while decoding a JSON array from a unicode string'),
+        (b'[' * 100_000, ' has lists or mappings that are nested too deeply'),
         (b'[]', ' must be a mapping, not a list'),
         (b'{}', ' is not a Terraform plan, because it has no format_version; '
                 'write it with "terraform show -json PLAN"'),

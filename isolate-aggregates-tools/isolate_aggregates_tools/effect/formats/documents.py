@@ -113,7 +113,9 @@ def json_of(path: str | os.PathLike[str]) -> Part:
             path,
             f'is not JSON: line {exc.lineno}, column {exc.colno}: {exc.msg}',
         )
-    except (ValueError, RecursionError) as exc:
+    except RecursionError:
+        _fail(path, 'has lists or mappings that are nested too deeply')
+    except ValueError as exc:
         _fail(path, f'is not JSON: {short(exc)}')
     return Part(document, str(path))
 
