@@ -20,8 +20,6 @@ Violation = tuple[Asker, _Hosts, _Hosts]
 # The most combinations of flavors, images and projects that are asked about.
 # If there are more, no image is combined with a project.
 _MOST_ASKERS = 2000
-# The most clouds whose resource providers are kept ready for questions.
-_MOST_OFFERS = 8
 
 # The names of flavors and the ids of images stay when they are changed.
 _Key = tuple[str, str | None, str | None]
@@ -29,10 +27,14 @@ _Key = tuple[str, str | None, str | None]
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """A cloud at one moment, and the hosts that servers may use."""
+    """A cloud at one moment, and the hosts that servers may use.
+
+    :param offers: Those of this cloud or of one shortly before it.
+    """
 
     snapshot: Snapshot
     access: Mapping[_Key, _Hosts]
+    offers: Offers
 
 
 class Bounds:
@@ -51,8 +53,6 @@ class Bounds:
         after = afters[-1]
         self._pipeline = pipeline
         self._requests = requests
-        # The last offers, with the snapshots whose ids are in their keys.
-        self._offers: dict[Hashable, tuple[Offers, Snapshot]] = {}
         # Equal sets are kept once: most servers may use the same hosts.
         self._sets: dict[_Hosts, _Hosts] = {}
         self._members = _flavors(before, afters)
@@ -82,16 +82,11 @@ class Bounds:
         self._names = {
             image.id or image.name: image.name for image in _images(states)
         }
-        self.start, self.end = self.state(before), self.state(after)
+        self.start = self._state(before, Offers(before))
+        self.end = self._state(after, Offers(after, before=self.start.offers))
         old, new = self.start.access, self.end.access
         self._most = {key: old[key] | new[key] for key in self._keys}
         self._least = {key: old[key] & new[key] for key in self._keys}
-
-    def state(self, snapshot: Snapshot) -> State:
-        """Return the access to the hosts of a snapshot."""
-        return State(
-            snapshot, self._access(snapshot, self._offers_of(snapshot))
-        )
 
     def after(self, previous: State, snapshot: Snapshot) -> State:
         """Return a state that a change makes of another.
@@ -102,13 +97,18 @@ class Bounds:
         snapshot = dataclasses.replace(snapshot)
         moved_hosts = _moved(previous.snapshot, snapshot)
         if moved_hosts is None:
-            return self.state(snapshot)
+            # They remember each question, so each cloud has its own.
+            offers = Offers(snapshot, before=previous.offers)
+            return self._state(snapshot, offers)
         some = Offers(scope.among(snapshot, moved_hosts))
         answers = {
             key: self._once(previous.access[key] - moved_hosts | hosts)
             for key, hosts in self._access(snapshot, some).items()
         }
-        return State(snapshot, answers)
+        return State(snapshot, answers, previous.offers)
+
+    def _state(self, snapshot: Snapshot, offers: Offers) -> State:
+        return State(snapshot, self._access(snapshot, offers), offers)
 
     def violations(self, state: State) -> Iterator[Violation]:
         """Yield who may use too many or too few hosts, with these hosts."""
@@ -147,16 +147,6 @@ class Bounds:
 
     def _once(self, hosts: _Hosts) -> _Hosts:
         return self._sets.setdefault(hosts, hosts)
-
-    def _offers_of(self, snapshot: Snapshot) -> Offers:
-        # Tags and keys change nothing in Placement.
-        key = id(snapshot.providers), snapshot.traits
-        if key not in self._offers:
-            if len(self._offers) >= _MOST_OFFERS:
-                del self._offers[next(iter(self._offers))]
-            self._offers[key] = Offers(snapshot), snapshot
-        offers, _ = self._offers[key]
-        return offers
 
 
 def _projects(

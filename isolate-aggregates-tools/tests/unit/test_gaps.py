@@ -2,6 +2,7 @@
 """Each moment of a change in which somebody gets in or is refused is named."""
 
 import dataclasses
+import gc
 
 from audit_clouds import LICENSED, LOCK, configuration
 from hypothesis import given
@@ -12,7 +13,7 @@ from thorough import examples
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates_tools.answers import scope
-from isolate_aggregates_tools.answers.deciding import Questions
+from isolate_aggregates_tools.answers.deciding import Question, Questions
 from isolate_aggregates_tools.answers.offers import Offers
 from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
@@ -206,15 +207,6 @@ def test_a_flavor_stands_for_those_that_need_more_disk_in_all():
     assert 'large' not in asked
 
 
-def test_the_providers_of_some_clouds_are_kept_ready():
-    snapshot = cloud(OPEN, PLAIN)
-    bounds = access_bounds.Bounds(snapshot, [snapshot], PIPELINE, REQUESTS)
-    for number in range(9):
-        traits = frozenset({f'CUSTOM_{number}'})
-        bounds.state(dataclasses.replace(snapshot, traits=traits))
-    assert len(bounds._offers) == 8
-
-
 def test_many_hosts_join_once_their_servers_have_the_key():
     hosts = [f'h{number}' for number in range(40)]
     nodes = [make_compute_node(host, traits=[LICENSED]) for host in hosts]
@@ -379,3 +371,18 @@ def test_what_is_computed_in_between_is_not_kept():
     state = bounds.after(bounds.start, between)
     assert [*bounds.violations(state)]
     assert 'index' not in vars(between)
+
+
+def test_what_is_asked_in_between_is_not_kept():
+    snapshot = cloud(OPEN, PLAIN)
+    bounds = access_bounds.Bounds(snapshot, [snapshot], PIPELINE, REQUESTS)
+    state, counts = bounds.start, []
+    for number in range(4):
+        tagged = dataclasses.replace(OPEN, metadata={'number': str(number)})
+        between = dataclasses.replace(snapshot, aggregates=(tagged,))
+        state = bounds.after(state, between)
+        gc.collect()
+        counts.append(
+            sum(isinstance(each, Question) for each in gc.get_objects())
+        )
+    assert counts[1:] == [counts[0]] * 3
