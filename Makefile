@@ -72,7 +72,7 @@ RESERVATIONS = isolate-aggregates-reservations
 REQUIREMENTS = pyproject.toml $(foreach folder,. $(TOOLS) $(RESERVATIONS), \
     $(folder)/requirements.txt $(folder)/setup.cfg)
 # What the tests of the tools need, and those of reservations, too.
-TESTED_TOOLS = ./$(TOOLS)[completion,embedded,junit,metrics,osc,progress,room,testing,test]
+TESTED_TOOLS = ./$(TOOLS)[embedded,junit,metrics,osc,progress,room,testing,test]
 
 # One stamp file per set of extras, rebuilt when the requirements change.
 $(VENV)/.demo: WANTED = '.' './$(TOOLS)[embedded]' './$(RESERVATIONS)'

@@ -32,7 +32,6 @@ ONLY_IN = {
     ],
     'pytest': [f'{TOOLS}/testing'],
     'requests_mock': [f'{TOOLS}/testing'],
-    'shtab': [f'{TOOLS}/cli/completion.py'],
     'sqlalchemy': [NOVA, BLAZAR, f'{TOOLS}/placement_rows.py'],
     'tqdm': [f'{TOOLS}/cli/progress.py'],
     'wsgi_intercept': [f'{TOOLS}/embedded.py'],

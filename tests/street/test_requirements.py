@@ -2,6 +2,7 @@
 """The dependencies are the versions that OpenStack tests Nova with."""
 
 import configparser
+from importlib import metadata
 import pathlib
 import re
 import runpy
@@ -42,11 +43,15 @@ def extras():
     return [wanted for text in EXTRAS.values() for wanted in lines(text)]
 
 
+# OpenStack does not use it. It requires nothing, so it forces no version of
+# another package on nova-scheduler.
+NOT_OF_OPENSTACK = {'shtab'}
+
 OURS = [
     wanted
     for folder in DISTRIBUTIONS.values()
     for wanted in lines((folder / 'requirements.txt').read_text())
-    if wanted.name not in DISTRIBUTIONS
+    if wanted.name not in {*DISTRIBUTIONS, *NOT_OF_OPENSTACK}
 ]
 
 
@@ -90,6 +95,14 @@ def test_our_requirements_are_in_openstacks_global_requirements():
     allowed = lines((LISTS / 'global-requirements.txt').read_text())
     names = {canonicalize_name(each.name) for each in allowed}
     assert {canonicalize_name(wanted.name) for wanted in OURS} == names
+
+
+@pytest.mark.parametrize('name', NOT_OF_OPENSTACK)
+def test_what_openstack_does_not_have_requires_nothing(name):
+    always = [
+        line for line in metadata.requires(name) or () if 'extra' not in line
+    ]
+    assert always == []
 
 
 def test_the_page_of_the_installation_has_each_extra_once():

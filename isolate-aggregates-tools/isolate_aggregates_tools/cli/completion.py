@@ -9,7 +9,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates_tools.cli import usage
 
 _SHELLS = ('bash', 'fish', 'zsh')
@@ -33,13 +32,8 @@ class Complete(usage.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        try:
-            import shtab
-        except ImportError as exc:
-            raise exception.IsolateAggregatesError(
-                'Completion needs shtab; install '
-                'isolate-aggregates-tools[completion].'
-            ) from exc
+        # No other command needs it.
+        import shtab
 
         kinds: dict[Any, Any] = {
             'config_dir': shtab.DIRECTORY,
