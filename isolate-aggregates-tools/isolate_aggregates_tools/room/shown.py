@@ -49,16 +49,28 @@ def survival_lines(survival: Survival) -> Iterator[str]:
             f'{counted(examined, "case")}.'
         )
         if worst.least < number:
-            yield (
-                f'Whoever places them better, {worst.least} of them have '
-                'nowhere to go; install isolate-aggregates-tools[room] for an '
-                'exact answer.'
-            )
+            yield _bound(worst.least)
     if examined < survival.combinations:
         yield (
             f'Examined were {examined} of {survival.combinations} '
-            'combinations of hosts, those that hurt the servers of each most.'
+            'combinations of hosts: each host with those that its '
+            'servers need most.'
         )
+
+
+def _bound(least: int) -> str:
+    """Say what another placement may achieve."""
+    better = (
+        f'Other placements leave at least {least} of them without a host'
+        if least
+        else 'Other placements may have a host for each of them'
+    )
+    if program.is_available():
+        return f'{better}; the solver has not found the best one in time.'
+    return (
+        f'{better}; to find the best one, install the solver HiGHS, which is '
+        'missing: isolate-aggregates-tools[room].'
+    )
 
 
 def survival_rows(survival: Survival) -> list[tuple[Any, ...]]:
