@@ -169,6 +169,11 @@ def test_the_package_runs_as_a_program():
                 *('lock list --help', 'complete bash'),
             )
         ),
+        # As in many containers.
+        (
+            'PYTHONUNBUFFERED=1 "$@" --version >/dev/full',
+            'The output cannot be written: No space left on device.\n',
+        ),
         (
             '"$@" candidate list --query --snapshot "$FILE" '
             '--flavor ssd.small >&-',

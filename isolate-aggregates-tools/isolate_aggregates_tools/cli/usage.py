@@ -122,9 +122,18 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print the help or an error; argparse ignores that it cannot."""
-        if message:
-            (file or sys.stderr).write(message)
+        """Print the help or an error; exit if that fails.
+
+        argparse would ignore it, and cliff print a traceback.
+        """
+        if not message:
+            return
+        try:
+            with writing():
+                (file or sys.stderr).write(message)
+        except exception.IsolateAggregatesError as exc:
+            print(exc, file=sys.stderr)
+            sys.exit(ExitStatus.ERROR)
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with status 2."""
