@@ -162,13 +162,7 @@ class Lister(_Columns, lister.Lister):
             data = [_written(row, parsed_args, nothing) for row in data]
         if parsed_args.formatter == 'table' and not parsed_args.columns:
             parsed_args.columns = list(self.reported.people)
-        if (
-            parsed_args.formatter == 'table'
-            and self.app.stdout.isatty()
-            and not (parsed_args.max_width or parsed_args.fit_width)
-        ):
-            tables: Any = terminal.Tables(self.formatter)
-            self.formatter = tables
+        self.formatter = _fitting(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
 
     def _write(self, lines: Iterable[str]) -> None:
@@ -187,6 +181,16 @@ def _written(
     if args.formatter == 'table':
         return list(all_escaped(cells))
     return [plain(cell, nothing) for cell in cells]
+
+
+def _fitting(command: Any, args: argparse.Namespace) -> Any:
+    """Return the formatter of a command; of tables, one that fits them."""
+    width = max(args.max_width, 0)
+    if args.formatter == 'table' and (
+        width or args.fit_width or command.app.stdout.isatty()
+    ):
+        return terminal.Tables(command.formatter, width)
+    return command.formatter
 
 
 def _check_columns(args: argparse.Namespace, names: Sequence[str]) -> None:
@@ -217,11 +221,13 @@ class ShowOne(_Columns, show.ShowOne):
         data: Sequence[Any],
     ) -> int:
         if parsed_args.formatter not in DOCUMENTS:
-            data = _written(data, parsed_args)
+            cells = _written(data, parsed_args)
+            data = ['' if cell is None else cell for cell in cells]
         _check_columns(parsed_args, column_names)
         if parsed_args.formatter in DOCUMENTS and not parsed_args.columns:
             column_names = 'schema', *column_names
             data = schema_id(self.cmd_name), *data
+        self.formatter = _fitting(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0
 

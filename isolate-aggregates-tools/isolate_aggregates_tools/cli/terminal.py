@@ -3,7 +3,8 @@
 
 Lines are folded between words; a word that is too long has a line of its own.
 So are the cells of a table, of which cliff would break the words; columns that
-do not fit so follow in further tables.
+do not fit so follow in further tables. Only a word that does not fit
+beside the first column is broken, between its parts if it has some.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import logging
 import re
 import shutil
+import sys
 from typing import Any, TextIO
 
 from cliff import columns
@@ -21,10 +23,15 @@ _SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
 _PARAMETER = re.compile(r'\s*&?[^&]+')
 _VALUE = re.compile('(?:(?!%2C).)+(?:%2C)?')
 _HANGING = '  '
+# Where a word that is too long is broken, if it has one.
+_JOINT = re.compile('[-_./]')
 # The width of the borders of a table: per column, and in addition.
 _BESIDE, _ONCE = 3, 1
 # What a cell is folded between: words, and the parts of ``key:name=value``.
-_PIECE = re.compile(r'\s*(?:[^\s:=]+[:=]?|[:=])')
+# URLs and times stay whole.
+_PIECE = re.compile(
+    r'\s*(?:[a-z]+://\S+|(?:[^\s:=]|(?<=\d):(?=\d))+[:=]?|[:=])'
+)
 
 Row = Sequence[Any]
 
@@ -97,6 +104,20 @@ class Tables:
         self._formatter = formatter
         self._width = width or shutil.get_terminal_size().columns
 
+    def emit_one(
+        self,
+        column_names: Sequence[str],
+        data: Row,
+        stdout: TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        """Write fields and values as a table."""
+        rows = [
+            (name, _text(cell))
+            for name, cell in zip(column_names, data, strict=True)
+        ]
+        self.emit_list(('Field', 'Value'), rows, stdout, parsed_args)
+
     def emit_list(
         self,
         column_names: Sequence[str],
@@ -107,6 +128,10 @@ class Tables:
         """Write the rows as one or more tables."""
         rows = [*data]
         texts = [[_text(cell) for cell in row] for row in rows]
+        # cliff leaves the widths as they are.
+        unlimited = argparse.Namespace(
+            **{**vars(parsed_args), 'max_width': sys.maxsize}
+        )
         parts = _parts(column_names, texts, self._width)
         for number, part in enumerate(parts):
             if number:
@@ -122,7 +147,7 @@ class Tables:
                 for place, at in enumerate(part):
                     if isinstance(row[at], int | float):
                         shown[place] = row[at]
-            self._formatter.emit_list(names, wrapped, stdout, parsed_args)
+            self._formatter.emit_list(names, wrapped, stdout, unlimited)
 
 
 def _text(cell: Any) -> str:
@@ -136,11 +161,16 @@ def _parts(
 ) -> Iterator[Sequence[int]]:
     """Yield the indexes of the columns of each table.
 
-    Each table repeats as many of the first columns as tell the rows apart.
+    Each table repeats as many of the first columns as tell the rows apart, if
+    that leaves room for each of the others.
     """
     everything = range(len(names))
-    least = _least(names, rows, width)
+    least = _least(names, rows)
     first = _telling_apart(rows)
+    while first > 1 and any(
+        _needed([*least[:first], other]) > width for other in least[first:]
+    ):
+        first -= 1
     part = key_columns = [*range(first)]
     for number in everything[first:]:
         total = _needed([least[at] for at in (*part, number)])
@@ -151,37 +181,44 @@ def _parts(
     yield part
 
 
-def _least(
-    names: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> list[int]:
-    """Return the width of each column in which no word is broken.
-
-    Only a word that is longer than half of the table is.
-    """
+def _least(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of each column in which no word is broken."""
     return [
         max(
             len(name),
-            min(
-                max(
-                    (
-                        len(piece.strip())
-                        for row in rows
-                        for piece in _PIECE.findall(row[at])
-                    ),
-                    default=0,
-                ),
-                width // 2,
+            *(
+                len(piece.strip())
+                for row in rows
+                for piece in _PIECE.findall(row[at])
             ),
+            0,
         )
         for at, name in enumerate(names)
     ]
+
+
+def _narrowed(
+    widths: Sequence[int], names: Sequence[str], room: int
+) -> list[int]:
+    """Return widths that fit, as far as the names of the columns let them.
+
+    The widest columns become narrower.
+    """
+    narrowed = [*widths]
+    order = sorted(range(len(names)), key=lambda at: widths[at])
+    for place, at in enumerate(order):
+        share = room // (len(order) - place)
+        narrowed[at] = max(min(widths[at], share), len(names[at]))
+        room -= narrowed[at]
+    return narrowed
 
 
 def _fitting(
     names: Sequence[str], rows: Sequence[Sequence[str]], width: int
 ) -> list[int]:
     """Return the widths of the columns of a table."""
-    widths = _least(names, rows, width)
+    borders = _needed([0] * len(names))
+    widths = _narrowed(_least(names, rows), names, width - borders)
     room = width - _needed(widths)
     wanted = [
         max(len(line) for row in rows for line in (*row[at].splitlines(), ''))
@@ -210,8 +247,12 @@ def _wrapped(text: str, width: int) -> str:
                 last = ''
             last = last + piece if last else piece.lstrip()
             while len(last) > width:
-                lines.append(last[:width])
-                last = last[width:]
+                *_, end = (
+                    width,
+                    *(m.end() for m in _JOINT.finditer(last, 1, width)),
+                )
+                lines.append(last[:end])
+                last = last[end:]
         lines.append(last)
     return '\n'.join(lines)
 

@@ -7,6 +7,7 @@ import io
 from cliff.formatters import table
 from hypothesis import given
 from hypothesis import strategies as st
+import pytest
 from thorough import examples
 
 from isolate_aggregates_tools.cli import terminal
@@ -75,6 +76,52 @@ def test_only_a_word_longer_than_half_of_the_table_is_broken():
     [[_, *body]] = tables(written(('Tag', 'Text'), [('a' * 50, 'b')], 40))
     assert ''.join(tag for tag, _ in body) == 'a' * 50
     assert len(body) == 2
+
+
+def test_a_word_that_fits_beside_the_first_column_is_not_broken():
+    rows = [('x', 'a' * 34, 'b' * 34)]
+    assert tables(written(('K', 'Tag', 'Text'), rows, 44)) == [
+        [['K', 'Tag'], ['x', 'a' * 34]],
+        [['K', 'Text'], ['x', 'b' * 34]],
+    ]
+
+
+def test_columns_are_not_repeated_where_others_would_not_fit():
+    rows = [('a', 'b' * 20, 'c' * 30), ('a', 'd' * 20, 'e' * 30)]
+    assert tables(written(('K', 'Tag', 'Text'), rows, 40)) == [
+        [['K', 'Tag'], ['a', 'b' * 20], ['a', 'd' * 20]],
+        [['K', 'Text'], ['a', 'c' * 30], ['a', 'e' * 30]],
+    ]
+
+
+@pytest.mark.parametrize(
+    'word', ['2027-03-01T08:00:00+00:00', 'https://placement.example:8778/v1']
+)
+def test_times_and_urls_are_not_folded(word):
+    [[_, *body]] = tables(written(('Tag', 'Text'), [(word, 'a b')], 45))
+    assert body[0][0] == word
+
+
+def test_a_name_that_is_too_long_is_broken_between_its_parts():
+    name = 'query_placement_for_routed_networks'
+    [[_, *body]] = tables(written(('Tag', 'Text'), [(name, 'a')], 40))
+    assert [tag for tag, _ in body] == [
+        'query_placement_for_routed_',
+        'networks',
+    ]
+
+
+@pytest.mark.parametrize('width', [40, 30])
+def test_fields_are_folded_between_words_too(width):
+    stream = io.StringIO()
+    terminal.Tables(table.TableFormatter(), width).emit_one(
+        ('name', 'servers'), ('of one-word and another', 12), stream, PLAIN
+    )
+    assert max(map(len, stream.getvalue().splitlines())) <= width
+    [[_, *body]] = tables(stream.getvalue())
+    assert {word for row in body for word in row[1].split()} == {
+        *('of', 'one-word', 'and', 'another', '12')
+    }
 
 
 def test_each_table_repeats_the_columns_that_tell_rows_apart():
