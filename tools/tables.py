@@ -143,6 +143,7 @@ HOST_CHECK: Columns = {
 CALLS: Columns = {
     'Hosts': number('hosts'),
     'Resource providers': number('providers'),
+    '``explain``': work('explain_seconds', 'explain'),
     'First reading': work('first_seconds', 'first'),
     'Nothing changed': work('unchanged_seconds', 'unchanged'),
     '1 % boots': work('boots_seconds', 'boots'),

@@ -19,6 +19,7 @@ from isolate_aggregates.text import counted
 from isolate_aggregates_tools import ranges
 from isolate_aggregates_tools.capacity import simulator
 from isolate_aggregates_tools.cloud.cloud import Cloud
+from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.documents import Names
 from isolate_aggregates_tools.placement.client import AllocationCandidates
 from isolate_aggregates_tools.placement.group import ResourceRequest
@@ -111,14 +112,15 @@ def document(difference: Difference | None) -> Deviation | None:
 
 
 def difference(
-    cloud: Cloud, request: Request, decision: Decision
+    cloud: Cloud, request: Request, decision: Decision, snapshot: Snapshot
 ) -> Difference | None:
     """Return how Placement's answer differs from the documented one.
 
+    :param snapshot: The cloud, as far as it decides about the request.
     :returns: None if it does not differ, or the query cannot meet a known bug.
     """
     query = asking.first(decision, request)
-    providers = cloud.snapshot.providers
+    providers = snapshot.providers
     if not may_differ(query, providers):
         return None
     hosts = _hosts(providers)
@@ -172,7 +174,7 @@ def difference_after_answer(
         or not cloud.placement.resource_providers(required=[shares])
     ):
         return None
-    return difference(cloud, request, decision)
+    return difference(cloud, request, decision, cloud.snapshot)
 
 
 def may_differ(query: ResourceRequest, providers: Iterable[Provider]) -> bool:

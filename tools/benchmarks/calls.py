@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what a reading of the exporter costs Placement.
+"""Counts what a reading of the exporter, and ``explain``, cost Placement.
 
     python tools/benchmarks/calls.py [--csv FILE] [--before CHECKOUT]
         [hosts ...]
@@ -7,11 +7,13 @@
 A real Placement in this process, on SQLite in memory. A tenth of the hosts
 have four child providers, and a tenth have no CPU left. There are 200
 aggregates, most with five hosts. Each call is counted, with the processor time
-that Placement takes for it. The reading is that of ``LiveCloud.survey``, by
-the same object in each round, as in the exporter.
+that Placement takes for it. The reading is that of ``LiveCloud.survey``, with
+the same memory in each round, as in the exporter.
 
+explain
+    What ``explain`` reads without a memory, for four CPUs and 50 locks.
 first
-    The first reading of a service: nothing is known.
+    The first reading of a service, or of ``audit``: nothing is known.
 unchanged
     A later one, before which nothing was written.
 boots
@@ -22,6 +24,7 @@ each in a process of its own. ``openstack-exporter`` sends one call and three
 for each provider, whatever has changed (of its source).
 """
 
+from collections.abc import Iterator
 import csv
 import dataclasses
 import os
@@ -52,6 +55,7 @@ from isolate_aggregates_tools.placement.provider import (  # noqa: E402
 
 HOSTS = (100, 1_000)
 AGGREGATES = 200
+LOCKS = 50
 ROOT = from_tests.ROOT
 
 
@@ -61,9 +65,11 @@ class Row:
 
     hosts: int
     providers: int
+    explain: int
     first: int
     unchanged: int
     boots: int
+    explain_seconds: float
     first_seconds: float
     unchanged_seconds: float
     boots_seconds: float
@@ -81,9 +87,10 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """Calls and seconds of a reading after boots, by checkout."""
+    """Calls and seconds of a reading, by checkout."""
 
     hosts: int
+    reading: str
     calls_before: int
     calls: int
     seconds_before: float
@@ -174,10 +181,26 @@ class Service(WiredWorld):
     def read(self) -> tuple[int, float]:
         """Read the cloud; return the calls to Placement, and its seconds."""
         self._calls, self._seconds = 0, 0.0
-        live_cloud.LiveCloud(
-            self._conf, lambda: self._connection, *self._arguments
-        ).survey()
+        self._cloud(*self._arguments).survey()
         return self._calls, self._seconds
+
+    def explain(self) -> tuple[int, float]:
+        """Read what ``explain`` needs, without a memory."""
+        self._calls, self._seconds = 0, 0.0
+        cloud = self._cloud()
+        if hasattr(cloud, 'snapshot_for'):
+            cloud.snapshot_for(
+                [identity('aggregate', number) for number in range(LOCKS)],
+                {'VCPU': {4}, 'MEMORY_MB': {8192}, 'DISK_GB': {20}},
+            )
+        else:
+            assert cloud.snapshot
+        return self._calls, self._seconds
+
+    def _cloud(self, *arguments: Any) -> live_cloud.LiveCloud:
+        return live_cloud.LiveCloud(
+            self._conf, lambda: self._connection, *arguments
+        )
 
     def boot(self) -> None:
         """Boot servers on 1 % of the hosts."""
@@ -210,13 +233,14 @@ def measure(hosts: int) -> Row:
     placement = EmbeddedPlacement()
     try:
         service = Service(placement.open(), hosts)
+        explain = service.explain()
         first = service.read()
         unchanged = service.read()
         service.boot()
         boots = service.read()
     finally:
         placement.close()
-    calls, seconds = zip(first, unchanged, boots, strict=True)
+    calls, seconds = zip(explain, first, unchanged, boots, strict=True)
     return Row(hosts, len(service.providers), *calls, *seconds)
 
 
@@ -236,16 +260,18 @@ def measure_in(checkout: pathlib.Path, hosts: int) -> dict[str, str]:
     return row
 
 
-def compare(before: pathlib.Path, hosts: int) -> Change:
+def compare(before: pathlib.Path, hosts: int) -> Iterator[Change]:
     """Measure two checkouts in turn."""
     old, new = (measure_in(checkout, hosts) for checkout in (before, ROOT))
-    return Change(
-        hosts,
-        int(old['boots']),
-        int(new['boots']),
-        float(old['boots_seconds']),
-        float(new['boots_seconds']),
-    )
+    for reading in ('explain', 'first', 'unchanged', 'boots'):
+        yield Change(
+            hosts,
+            reading,
+            int(old[reading]),
+            int(new[reading]),
+            float(old[f'{reading}_seconds']),
+            float(new[f'{reading}_seconds']),
+        )
 
 
 def main() -> None:
@@ -256,10 +282,13 @@ def main() -> None:
     )
     options = parser.parse_args()
     rows = [
-        compare(options.before.resolve(), hosts)
-        if options.before
-        else measure(hosts)
+        row
         for hosts in options.hosts
+        for row in (
+            compare(options.before.resolve(), hosts)
+            if options.before
+            else [measure(hosts)]
+        )
     ]
     table.report(rows, options.csv)
 

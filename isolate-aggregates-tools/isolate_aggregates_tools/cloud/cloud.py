@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of a cloud, which is live or in a file."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import dataclasses
 from typing import Any, Protocol
 
@@ -90,6 +97,20 @@ class Cloud(Protocol):
     @property
     def snapshot(self) -> Snapshot:
         """A snapshot of the aggregates and resource providers."""
+
+    def snapshot_for(
+        self,
+        aggregates: Collection[str],
+        amounts: Mapping[str, Collection[int]] | None,
+    ) -> Snapshot:
+        """Return the same, as far as it decides about a request.
+
+        Providers may have no other aggregates; inventories that are sufficient
+        for all amounts may have no other amounts than the capacity.
+
+        :param aggregates: The uuids of the aggregates that decide about it.
+        :param amounts: The amounts by resource class; None for all.
+        """
 
     @property
     def capacities(self) -> Snapshot:

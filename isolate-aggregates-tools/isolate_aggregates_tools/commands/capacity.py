@@ -58,7 +58,10 @@ class ListCapacity(output.ReportLister):
                         fallbacks,
                     ),
                     comparison.difference(
-                        question.cloud, question.request, question.decision
+                        question.cloud,
+                        question.request,
+                        question.decision,
+                        snapshot,
                     ),
                     scheduling(snapshot, queries),
                 )

@@ -51,8 +51,10 @@ class CheckHost(output.Lister):
 
 def _reason(question: Question, host: str) -> str:
     """Return why a server may not use a host; empty if it may."""
-    snapshot, request = question.cloud.snapshot, question.request
-    decision = question.decision
+    request, decision = question.request, question.decision
+    snapshot = question.cloud.snapshot_for(
+        asking.named(decision), asking.amounts(request)
+    )
     try:
         verdicts = explain.of_request(
             snapshot, request, decision.destination
@@ -71,7 +73,9 @@ def _reason(question: Question, host: str) -> str:
     query = asking.first(decision, request)
     if rejected := rejection(snapshot, query):
         return rejected
-    differs = comparison.difference(question.cloud, request, decision)
+    differs = comparison.difference(
+        question.cloud, request, decision, snapshot
+    )
     left_out = differs.roots if differs else frozenset()
     if all(each.provider in left_out for each in open_nodes):
         return _LEFT_OUT

@@ -161,14 +161,17 @@ class ExplainRequest(output.ReportLister):
     ) -> '_Answer':
         cloud, request = question.cloud, question.request
         decision = question.decision
+        snapshot = cloud.snapshot_for(
+            asking.named(decision), asking.amounts(request)
+        )
         rejected: str | None = None
         try:
             explanation = explain.of_request(
-                cloud.snapshot, request, decision.destination
+                snapshot, request, decision.destination
             )
         except exception.BadQuery as exc:
             rejected = f'{exc}.'
-            explanation = explain.rejected(cloud.snapshot)
+            explanation = explain.rejected(snapshot)
         advice: list[Advice] = []
         not_known = question.not_known
         if not any(v.is_candidate for v in explanation.verdicts):
@@ -176,9 +179,7 @@ class ExplainRequest(output.ReportLister):
         # Nova does not query Placement for a request that is refused.
         is_refused = decision.too_long or decision.destination.refusals
         if not is_refused and not rejected:
-            rejected = rejection(
-                cloud.snapshot, asking.first(decision, request)
-            )
+            rejected = rejection(snapshot, asking.first(decision, request))
         answer = _Answer(
             explanation,
             decision,
@@ -195,9 +196,11 @@ class ExplainRequest(output.ReportLister):
         return dataclasses.replace(
             answer,
             scheduling=scheduling(
-                cloud.snapshot, asking.every(decision, request, limit)
+                snapshot, asking.every(decision, request, limit)
             ),
-            difference=comparison.difference(cloud, request, decision),
+            difference=comparison.difference(
+                cloud, request, decision, snapshot
+            ),
         )
 
     def _mendings(

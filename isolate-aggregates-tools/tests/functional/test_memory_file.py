@@ -15,7 +15,7 @@ import time
 from cases import cases
 from oslo_config import cfg
 import pytest
-from written_cloud import HOSTS, KNOWN, OLD, Cloud, an_id
+from written_cloud import HOSTS, KNOWN, Cloud, an_id
 
 from isolate_aggregates import exception
 from isolate_aggregates import options as tools_options
@@ -23,6 +23,7 @@ from isolate_aggregates_tools.cloud.live import memory_file
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates_tools.cloud.live.memory_file import MemoryFile
 from isolate_aggregates_tools.cloud.live.provider_memory import ProviderMemory
+from isolate_aggregates_tools.placement.provider import Inventory
 
 
 class Commands:
@@ -130,9 +131,9 @@ def test_the_file_has_no_credentials_and_no_usage(commands, folder):
         assert secret not in text
     head, body = map(json.loads, text.splitlines())
     assert head.keys() == {'version', 'sha256'}
-    assert body.keys() == {'round', 'names', 'amounts', 'providers'}
-    # The generation, the time, and numbers of traits, aggregates, amounts.
-    assert {len(one) for one in body['providers'].values()} == {5}
+    assert body.keys() == {'round', 'traits', 'amounts', 'providers'}
+    # The generation, the time, and numbers of traits and amounts.
+    assert {len(one) for one in body['providers'].values()} == {4}
 
 
 def test_usage_is_read_again(commands):
@@ -264,10 +265,10 @@ def test_what_was_read_more_than_a_day_ago_is_read_again(
 def test_what_nothing_tells_is_seen_after_a_day(commands, folder, monkeypatch):
     cloud = commands.cloud
     host = cloud.host()
-    cloud.put(host, 'aggregates', [])
+    cloud.largest(host, 1)
     commands.run()
-    cloud.put(host, 'aggregates', [an_id('of another client')], OLD)
-    commands.run()
+    cloud.create_alike(host, 2)
+    assert commands.run()[0] != commands.truth()
     monkeypatch.setattr(memory_file, 'MOST', 0)
     assert commands.run()[0] == commands.truth()
 
@@ -356,7 +357,6 @@ def test_a_provider_takes_at_most_two_kilobytes(folder):
     for number, entry in enumerate(entries):
         known = cloud.of(entry)
         known.traits = frozenset(f'CUSTOM_TRAIT_{n}' for n in range(150))
-        known.aggregates = frozenset({an_id('aggregate', number % 200)})
-        known.inventories = {}
+        known.inventories = {'VCPU': Inventory(number)}
     MemoryFile(path).save(cloud)
     assert path.stat().st_size / len(entries) < 2_000

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Placement that other clients write to at random, while it is read."""
 
+import dataclasses
 import uuid
 
+import os_traits
 from wired_world import WiredWorld
 
 from isolate_aggregates import exception
@@ -17,6 +19,7 @@ GENERATION = 'resource_provider_generation'
 OLD = Feature(18, 'aggregates without a generation', 'Queens')
 REPARENTING = Feature(37, 're-parenting', 'Wallaby')
 CLASSES = ('VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_SLOT')
+SHARES = os_traits.MISC_SHARES_VIA_AGGREGATE
 TRAITS = ('CUSTOM_A', 'CUSTOM_B', 'HW_CPU_X86_VMX')
 
 
@@ -60,27 +63,47 @@ class Cloud(WiredWorld):
         self.aggregates(root)
         return root
 
-    def read(self, memory=None, placement=None):
-        """Read all providers."""
+    def read(self, memory=None):
+        """Read all providers, as a service does."""
         return snapshots.take_providers(
             self.nova_client,
-            placement or self.placement,
+            self.placement,
             memory=memory,
-            aggregates=KNOWN,
+            members_of=KNOWN,
         )
+
+    def truth(self):
+        """Read everything there is of each provider, as far as it matters.
+
+        Requests name the aggregates of Nova, sharing providers all theirs, and
+        ports those of network segments, which are no compute nodes.
+        """
+        found = snapshots.take_providers(self.nova_client, self.direct)
+        matter = set(KNOWN).union(
+            *(
+                provider.aggregates
+                for provider in found
+                if SHARES in provider.traits
+                or (provider.parent is None and provider.host is None)
+            )
+        )
+        return [
+            dataclasses.replace(p, aggregates=p.aggregates & matter)
+            for p in found
+        ]
 
     def read_capacities(self):
         """Read what ``lock list`` needs, and return the amounts."""
         found = snapshots.take_capacities(self.nova_client, self.placement)
         return [amounts(provider) for provider in found]
 
-    def read_roots(self, memory=None, placement=None):
+    def read_roots(self, memory=None):
         """Read the traits and aggregates of root providers."""
         return snapshots.take_roots(
             self.nova_client,
-            placement or self.placement,
+            self.placement,
             memory=memory,
-            aggregates=KNOWN,
+            members_of=KNOWN,
         )
 
     def calls(self, during=None):
@@ -129,15 +152,20 @@ class Cloud(WiredWorld):
             {
                 name: {
                     'total': self.chance.randint(1, 4),
-                    'reserved': 0,
+                    'reserved': self.chance.choice([0, 0, 1]),
+                    'min_unit': self.chance.choice([1, 1, 2]),
                     'max_unit': self.chance.randint(1, 4),
+                    'step_size': self.chance.choice([1, 1, 2]),
                 }
                 for name in ['VCPU', *self.some(CLASSES[1:])]
             },
         )
 
     def traits(self, provider=None):
-        self.put(provider or self.any()['uuid'], 'traits', self.some(TRAITS))
+        some = self.some(TRAITS)
+        if self.chance.random() < 0.1:
+            some.append(SHARES)
+        self.put(provider or self.any()['uuid'], 'traits', some)
 
     def aggregates(self, provider=None):
         self.put(
@@ -151,8 +179,6 @@ class Cloud(WiredWorld):
         provider = self.any()['uuid']
         value = self.some([*KNOWN, *UNKNOWN], 2)
         self.put(provider, 'aggregates', value, OLD)
-        if not set(UNKNOWN).isdisjoint(value):
-            self.late.add(provider)
 
     def allocate(self):
         """Claim something, also for a consumer that has something."""
@@ -185,6 +211,12 @@ class Cloud(WiredWorld):
                 'parent_provider_uuid': provider['parent_provider_uuid'],
             },
         )
+
+    def segment(self):
+        """Add a root that is no compute node, such as a network segment."""
+        segment = an_id('segment', next(self.numbers))
+        self.provide(segment, segment)
+        self.aggregates(segment)
 
     def add_child(self):
         child = an_id('child', next(self.numbers))
@@ -225,6 +257,22 @@ class Cloud(WiredWorld):
         self.aggregates(provider['uuid'])
         self.late.add(provider['uuid'])
 
+    def largest(self, provider, amount):
+        """Write the largest amount of CPUs for one server."""
+        inventory = {'total': 4, 'max_unit': amount}
+        self.put(provider, 'inventories', {'VCPU': inventory})
+
+    def create_alike(self, provider, amount):
+        """Create a provider again; only the largest amount tells."""
+        path = f'/resource_providers/{provider}'
+        before = self.direct.get(path)
+        traits = self.direct.get(f'{path}/traits')['traits']
+        self.direct.send('DELETE', path)
+        self.provide(before['name'], provider)
+        self.put(provider, 'traits', traits)
+        while self.direct.get(path)['generation'] < before['generation']:
+            self.largest(provider, amount)
+
     def write(self):
         """Write as another client; Placement may reject it."""
         kind = self.chance.choice(
@@ -237,6 +285,7 @@ class Cloud(WiredWorld):
                 self.allocate,
                 self.free,
                 self.rename,
+                self.segment,
                 self.add_child,
                 self.adopt,
                 self.delete,

@@ -20,7 +20,12 @@ NODE, NUMA, SHARE, IRONIC = (
 SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 MARK = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'
 PEERS = '00000000-0000-4000-8000-00000000000a'
-GROUP = Aggregate('uuid-a', 'a', hosts=frozenset({'host-1'}), id=1)
+GROUP = Aggregate(
+    '00000000-0000-4000-8000-00000000000b',
+    'a',
+    hosts=frozenset({'host-1'}),
+    id=1,
+)
 
 NODE_1 = Provider(
     NODE,
@@ -93,14 +98,28 @@ def test_only_necessary_requests_are_sent(http, live_cloud):
     )
     assert asked == [
         '/allocation_candidates',
-        '/resource_providers',
-        f'/resource_providers/{NODE}/aggregates',
+        # All, the sharing ones, and the members of two aggregates.
+        *4 * ['/resource_providers'],
         f'/resource_providers/{SHARE}/aggregates',
         f'/resource_providers/{SHARE}/traits',
-        f'/resource_providers/{IRONIC}/aggregates',
         f'/resource_providers/{IRONIC}/traits',
-        '/traits',
+        # Those that mark rollups, and those that exist afterwards.
+        *2 * ['/traits'],
     ]
+
+
+def test_with_many_aggregates_those_of_each_provider_are_read(
+    http, nova, live_cloud
+):
+    nova.aggregates = [
+        Aggregate(f'00000000-0000-4000-8000-0000000001{number}', f'a{number}')
+        for number in range(10, 13)
+    ]
+    nova.answer(http)
+    assert read(live_cloud).nodes == (IRONIC_1, NODE_1)
+    paths = [request.path for request in http.request_history]
+    for provider in (NODE, SHARE, IRONIC):
+        assert f'/resource_providers/{provider}/aggregates' in paths
 
 
 def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
@@ -134,12 +153,18 @@ def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
     )
 
 
-@pytest.mark.parametrize('what', ['traits', 'aggregates'])
-def test_a_provider_deleted_after_listing_is_omitted(http, live_cloud, what):
-    url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
+def test_a_provider_deleted_after_listing_is_omitted(http, live_cloud):
+    url = f'{PLACEMENT}/resource_providers/{IRONIC}/traits'
     http.get(url, status_code=404, json={})
     snapshot = read(live_cloud)
     assert [n.name for n in snapshot.nodes] == ['node-1']
+
+
+def test_a_sharing_provider_deleted_after_listing_is_omitted(http, live_cloud):
+    for what in ('traits', 'aggregates'):
+        url = f'{PLACEMENT}/resource_providers/{SHARE}/{what}'
+        http.get(url, status_code=404, json={})
+    assert not read(live_cloud).others
 
 
 @pytest.mark.parametrize(
@@ -148,7 +173,7 @@ def test_a_provider_deleted_after_listing_is_omitted(http, live_cloud, what):
         '/resource_providers',
         '/allocation_candidates',
         '/traits',
-        f'/resource_providers/{NODE}/aggregates',
+        f'/resource_providers/{SHARE}/aggregates',
         f'/resource_providers/{IRONIC}/traits',
     ],
 )

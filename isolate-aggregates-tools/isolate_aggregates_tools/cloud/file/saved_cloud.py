@@ -56,6 +56,10 @@ class SnapshotCloud:
         """The names of the compute services, by compute node uuid."""
         return {p.uuid: p.host for p in self.snapshot.providers if p.host}
 
+    def snapshot_for(self, *_: object) -> Snapshot:
+        """Return the snapshot."""
+        return self.snapshot
+
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return all host aggregates."""
         return self.snapshot.aggregates

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A live cloud, read through its APIs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -11,11 +18,14 @@ from oslo_config import cfg
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates_tools import domains as tools_domains
-from isolate_aggregates_tools import errors
+from isolate_aggregates_tools import errors, marks
 from isolate_aggregates_tools.cloud.cloud import Survey, Track, untracked
 from isolate_aggregates_tools.cloud.live import snapshots
 from isolate_aggregates_tools.cloud.live.cyborg import CyborgClient
@@ -72,8 +82,8 @@ class LiveCloud:
         self._given_memory = memory
         self._remembers = remembers
         self._file: MemoryFile | None = None
-        # The aggregates that were read last.
-        self._aggregates: tuple[str, ...] = ()
+        # Those that were read last; None if none were.
+        self._aggregates: Sequence[Aggregate] | None = None
 
     @lazy_property
     def connection(self) -> Connection:
@@ -160,9 +170,22 @@ class LiveCloud:
     @lazy_property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
+        return self.snapshot_for(self._deciding(self.index), None)
+
+    def snapshot_for(
+        self,
+        aggregates: Collection[str],
+        amounts: Mapping[str, Collection[int]] | None,
+    ) -> Snapshot:
+        """Return the same, as far as it decides about a request."""
         return dataclasses.replace(
             snapshots.take_places(
-                self.index, self.nova, self.placement, memory=self._memory
+                self.index,
+                self.nova,
+                self.placement,
+                memory=self._memory,
+                members_of=aggregates,
+                amounts=amounts,
             ),
             services=self.services,
         )
@@ -192,14 +215,27 @@ class LiveCloud:
 
         The option ``[isolate_aggregates] aggregate_source`` is ignored.
         """
-        found = self.nova.aggregates()
-        self._aggregates = tuple(aggregate.uuid for aggregate in found)
+        self._aggregates = found = self.nova.aggregates()
         return found
 
     def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
         """Return the root resource providers, without their inventories."""
         return snapshots.take_roots(
-            self.nova, self.placement, track, self._memory, self._aggregates
+            self.nova,
+            self.placement,
+            track,
+            self._memory,
+            None
+            if self._aggregates is None
+            else self._deciding(AggregateIndex(self._aggregates)),
+        )
+
+    def _deciding(self, index: AggregateIndex) -> frozenset[str]:
+        """Return the uuids of the aggregates that requests can name."""
+        locks = Pipeline(loading.load(self._conf)).locks(index)
+        return marks.marked_rollups(self.traits()).union(
+            (aggregate.uuid for aggregate in index),
+            (rollup.uuid for rollup in rollups(locks)),
         )
 
     def traits(self) -> frozenset[str]:
@@ -217,13 +253,15 @@ class LiveCloud:
 
         An incomplete audit could report no problems where there are some.
         """
+        aggregates = self.aggregates()
         snapshot = snapshots.take(
-            self.aggregates(),
+            aggregates,
             self.nova,
             self.glance,
             self.placement,
             track=track,
             memory=self._memory,
+            members_of=self._deciding(AggregateIndex(aggregates)),
         )
         named = tools_domains.of_all(snapshot.aggregates)
         return Survey(

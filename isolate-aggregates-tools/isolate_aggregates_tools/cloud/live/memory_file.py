@@ -165,13 +165,12 @@ class _Table:
 
 
 def _document(memory: ProviderMemory) -> str:
-    names, amounts = _Table(), _Table()
+    traits, amounts = _Table(), _Table()
     providers = {
         uuid: (
             known.generation,
             known.since,
-            names.number(_sorted(known.traits)),
-            names.number(_sorted(known.aggregates)),
+            traits.number(_sorted(known.traits)),
             amounts.number(_amounts(known.inventories)),
         )
         for uuid, known in memory.known.items()
@@ -179,7 +178,7 @@ def _document(memory: ProviderMemory) -> str:
     body = json.dumps(
         {
             'round': memory.round,
-            'names': names.values,
+            'traits': traits.values,
             'amounts': amounts.values,
             'providers': providers,
         }
@@ -197,7 +196,7 @@ def _parsed(text: str) -> ProviderMemory:
     if json.loads(head) != _head(body):
         raise ValueError
     document = json.loads(body)
-    names = [frozenset(each) for each in document['names']]
+    names = [frozenset(each) for each in document['traits']]
     amounts = [
         {rc: Inventory(*each) for rc, each in one.items()}
         for one in document['amounts']
@@ -208,7 +207,6 @@ def _parsed(text: str) -> ProviderMemory:
             uuid: Known(
                 generation,
                 traits=_at(names, traits),
-                aggregates=_at(names, aggregates),
                 inventories=_at(amounts, inventories),
                 since=since,
             )
@@ -216,7 +214,6 @@ def _parsed(text: str) -> ProviderMemory:
                 generation,
                 since,
                 traits,
-                aggregates,
                 inventories,
             ) in document['providers'].items()
             # A clock may have been wrong.

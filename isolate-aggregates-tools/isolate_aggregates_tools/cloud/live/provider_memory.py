@@ -2,18 +2,15 @@
 """Remembers resource providers, so that only what has changed is read again.
 
 Placement raises the generation of a provider with each write of its traits and
-inventories, and of its aggregates from microversion 1.19 on. So what was read
-at a generation holds until the provider is listed with another one. Names and
-parents are in the list itself. Usage is never remembered, because not every
-write of allocations raises the generation. What no generation tells is found
-otherwise:
+inventories. So what was read at a generation holds until the provider is
+listed with another one. Names and parents are in the list itself. Usage and
+aggregates are never remembered, because not every write of them raises the
+generation.
 
-* Aggregates that a client wrote with 1.1 to 1.18: the members of all known
-  aggregates are listed in each round.
-* A provider that was deleted and created again, or a database that was
-  restored, with the same generation: traits and capacity are compared with the
-  summaries that each round reads, and each round reads a part of the providers
-  anew, all of them in :data:`ROUNDS`.
+A database that was restored is noticed by a generation that fell. A provider
+may be deleted and created again with the same generation. So traits and
+capacity are compared with the summaries that each round reads, and each round
+reads a part of the providers anew, all of them in :data:`ROUNDS`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -43,7 +40,6 @@ class Known:
 
     generation: int
     traits: frozenset[str] | None = None
-    aggregates: frozenset[str] | None = None
     inventories: Mapping[str, Inventory] | None = None
     since: float = dataclasses.field(default_factory=time.time)
 
@@ -78,9 +74,13 @@ class ProviderMemory:
         """Begin a round with the current list of all resource providers.
 
         Providers that are gone are forgotten, and those that are to be read
-        anew. Equal values are kept once: most hosts have the same traits.
+        anew; all of them if a generation fell. Equal values are kept once:
+        most hosts have the same traits.
         """
+        entries = list(entries)
         self.round = (self.round + 1) % ROUNDS
+        if any(self._fell(entry) for entry in entries):
+            self.known = {}
         values: dict[Hashable, Any] = {}
         kept = {}
         for entry in entries:
@@ -91,12 +91,15 @@ class ProviderMemory:
             if zlib.crc32(uuid.encode()) % ROUNDS == self.round:
                 continue
             known.traits = _once(values, known.traits)
-            known.aggregates = _once(values, known.aggregates)
             if known.inventories is not None:
                 items = tuple(sorted(known.inventories.items()))
                 known.inventories = values.setdefault(items, known.inventories)
             kept[uuid] = known
         self.known = kept
+
+    def _fell(self, entry: Mapping[str, Any]) -> bool:
+        known = self.known.get(entry['uuid'])
+        return known is not None and entry['generation'] < known.generation
 
     def of(self, entry: Mapping[str, Any]) -> Known:
         """Return what is known of a listed resource provider."""
@@ -119,35 +122,6 @@ class ProviderMemory:
                 }
             ):
                 del self.known[uuid]
-
-    def known_aggregates(self) -> set[str]:
-        """Return the uuids of the aggregates of all known providers."""
-        return set[str]().union(
-            *(known.aggregates or () for known in self.known.values())
-        )
-
-    def number_of_members(self) -> int:
-        """Return of how many providers the aggregates are known."""
-        return sum(
-            known.aggregates is not None for known in self.known.values()
-        )
-
-    def compare_members(
-        self, members: Mapping[str, Iterable[str]] | None
-    ) -> None:
-        """Forget the aggregates of providers whose memberships are different.
-
-        :param members: The providers in each known aggregate; None if they
-            were not listed, to forget all aggregates.
-        """
-        held: dict[str, set[str]] = {}
-        for aggregate, uuids in (members or {}).items():
-            for uuid in uuids:
-                held.setdefault(uuid, set()).add(aggregate)
-        for uuid, known in self.known.items():
-            now = frozenset(held.get(uuid, ()))
-            if members is None or known.aggregates != now:
-                known.aggregates = None
 
 
 def _once(values: dict[Hashable, Any], value: _H | None) -> _H | None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes snapshots of a live cloud, completely or in part."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent import futures
 import dataclasses
 from typing import Any
@@ -12,6 +12,8 @@ import os_traits
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates_tools.cloud.cloud import Track, untracked
+from isolate_aggregates_tools.cloud.live import bulk, memberships
+from isolate_aggregates_tools.cloud.live.bulk import Amounts, Bulk
 from isolate_aggregates_tools.cloud.live.glance import GlanceClient
 from isolate_aggregates_tools.cloud.live.provider_memory import (
     Known,
@@ -44,14 +46,18 @@ def take(
     settings: Mapping[tuple[str, str], object] | None = None,
     track: Track = untracked,
     memory: ProviderMemory | None = None,
+    members_of: Collection[str] | None = None,
 ) -> Snapshot:
     """Return a snapshot of a live cloud.
 
     :param memory: What is known of its resource providers; it learns.
+    :param members_of: As for :func:`take_providers`.
     :raises IsolateAggregatesError: if anything cannot be read, because a
         snapshot must be complete.
     """
-    snapshot = take_places(aggregates, nova, placement, track, memory)
+    snapshot = take_places(
+        aggregates, nova, placement, track, memory, members_of
+    )
     return dataclasses.replace(
         snapshot,
         flavors=tuple(nova.flavors()),
@@ -67,21 +73,21 @@ def take_places(
     placement: PlacementClient,
     track: Track = untracked,
     memory: ProviderMemory | None = None,
+    members_of: Collection[str] | None = None,
+    amounts: Amounts | None = None,
 ) -> Snapshot:
-    """Return a snapshot without flavors, images, settings and services."""
-    aggregates = tuple(aggregates)
+    """Return a snapshot without flavors, images, settings and services.
+
+    :param amounts: As for :func:`take_providers`.
+    """
+    classes = frozenset(inventories.classes(placement))
     providers = take_providers(
-        nova,
-        placement,
-        track,
-        memory,
-        [aggregate.uuid for aggregate in aggregates],
+        nova, placement, track, memory, members_of, amounts, classes
     )
     traits = edits.known_traits(placement)
-    classes = frozenset(inventories.classes(placement))
     return Snapshot(
         origin='live cloud',
-        aggregates=aggregates,
+        aggregates=tuple(aggregates),
         providers=providers,
         traits=traits.difference(
             os_traits.get_traits(),
@@ -98,7 +104,9 @@ def take_providers(
     placement: PlacementClient,
     track: Track = untracked,
     memory: ProviderMemory | None = None,
-    aggregates: Iterable[str] = (),
+    members_of: Collection[str] | None = None,
+    amounts: Amounts | None = None,
+    classes: Collection[str] = (),
 ) -> tuple[Provider, ...]:
     """Return all resource providers of a live cloud, parents first.
 
@@ -107,7 +115,13 @@ def take_providers(
     changed. Providers that have changed meanwhile are read again.
 
     :param memory: What is known of the providers; it learns.
-    :param aggregates: The uuids of the aggregates in Nova.
+    :param members_of: The uuids of the aggregates that matter, besides those
+        of sharing providers and of roots that are no compute nodes; None for
+        all.
+    :param amounts: The amounts by resource class that matter, each for a
+        single request group; None for all. Inventories from which all of them
+        can be allocated may have nothing but the capacity.
+    :param classes: The resource classes that exist, if there are amounts.
     """
     if memory is None:
         memory = ProviderMemory()
@@ -117,14 +131,17 @@ def take_providers(
     summaries = _summaries(placement, entries)
     memory.compare(summaries)
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
-        _compare_members(memory, placement, aggregates, pool)
+        known = Bulk(
+            summaries,
+            memberships.read(placement, entries, hosts, members_of, pool),
+            None
+            if amounts is None
+            else bulk.sufficient(placement, amounts, classes, pool),
+            amounts or {},
+        )
         providers = pool.map(
             lambda entry: read_provider(
-                entry,
-                hosts,
-                placement,
-                summaries.get(entry['uuid']),
-                memory.of(entry),
+                entry, hosts, placement, memory.of(entry), known
             ),
             entries,
         )
@@ -141,7 +158,7 @@ def take_providers(
         ]
         for provider in pool.map(
             lambda entry: read_provider(
-                entry, hosts, placement, known=memory.of(entry)
+                entry, hosts, placement, memory.of(entry)
             ),
             updates,
         ):
@@ -184,42 +201,20 @@ def take_capacities(
         return tuple(pool.map(read, entries))
 
 
-def _compare_members(
-    memory: ProviderMemory,
-    placement: PlacementClient,
-    aggregates: Iterable[str],
-    pool: futures.Executor,
-) -> None:
-    """Forget memberships that have changed although no generation tells."""
-    uuids = sorted(memory.known_aggregates().union(aggregates))
-    members = None
-    # Otherwise it costs less to read them again.
-    if memory.number_of_members() > len(uuids):
-        lists = pool.map(
-            lambda uuid: placement.resource_providers(member_of=[uuid]), uuids
-        )
-        members = {
-            uuid: [provider['uuid'] for provider in providers]
-            for uuid, providers in zip(uuids, lists, strict=True)
-        }
-    memory.compare_members(members)
-
-
 def take_roots(
     nova: NovaClient,
     placement: PlacementClient,
     track: Track = untracked,
     memory: ProviderMemory | None = None,
-    aggregates: Iterable[str] = (),
+    members_of: Collection[str] | None = None,
 ) -> tuple[Provider, ...]:
     """Return the root providers with their traits and aggregates, by name.
 
     This is cheap enough to be called often. A few queries return the traits
-    of most providers, so only the aggregates are read one by one, unless they
-    are known and have not changed.
+    of most providers, and the members of an aggregate are one.
 
     :param memory: As for :func:`take_providers`.
-    :param aggregates: As for :func:`take_providers`.
+    :param members_of: As for :func:`take_providers`.
     """
     if memory is None:
         memory = ProviderMemory()
@@ -231,14 +226,13 @@ def take_roots(
     summaries = _summaries(placement, roots)
     memory.compare(summaries)
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
-        _compare_members(memory, placement, aggregates, pool)
+        known = Bulk(
+            summaries,
+            memberships.read(placement, roots, hosts, members_of, pool),
+        )
         providers = pool.map(
             lambda entry: _root(
-                entry,
-                hosts,
-                placement,
-                summaries.get(entry['uuid']),
-                memory.of(entry),
+                entry, hosts, placement, memory.of(entry), known
             ),
             roots,
         )
@@ -313,8 +307,8 @@ def read_provider(
     entry: Mapping[str, Any],
     hosts: Mapping[str, str] | None,
     placement: PlacementClient,
-    summary: ProviderSummary | None = None,
     known: Known | None = None,
+    found: Bulk | None = None,
 ) -> Provider:
     """Read the parts of a listed resource provider.
 
@@ -322,36 +316,41 @@ def read_provider(
     :param hosts: The compute services by node uuid; None if they are not
         known.
     :param known: What is known of it; it learns.
+    :param found: What need not be read.
     """
     uuid = entry['uuid']
     path = f'/resource_providers/{uuid}'
-    if known is None:
-        known = Known(entry['generation'])
+    known = known or Known(entry['generation'])
+    found = found or Bulk()
+    summary = found.summaries.get(uuid)
     usages = (
         summary.used if summary else placement.read(f'{path}/usages', _usages)
     )
-    traits = _traits(known, placement, uuid, summary)
+    traits = _traits(known, placement, uuid, found)
+    amounts = known.inventories
+    if amounts is None:
+        amounts = found.inventories(uuid)
+    if amounts is None:
+        amounts = known.get(
+            'inventories',
+            lambda: placement.read(f'{path}/inventories', _inventories),
+        )
     return Provider(
         uuid=uuid,
         name=entry['name'],
         parent=entry['parent_provider_uuid'],
         host=_host_of(entry, traits, hosts),
-        inventories=known.get(
-            'inventories',
-            lambda: placement.read(f'{path}/inventories', _inventories),
-        ),
+        inventories=amounts,
         usages={rc: amount for rc, amount in usages.items() if amount},
         traits=traits,
-        aggregates=_aggregates(known, placement, uuid),
+        aggregates=_aggregates(found, placement, uuid),
     )
 
 
 def _traits(
-    known: Known,
-    placement: PlacementClient,
-    uuid: str,
-    summary: ProviderSummary | None,
+    known: Known, placement: PlacementClient, uuid: str, found: Bulk
 ) -> frozenset[str]:
+    summary = found.summaries.get(uuid)
     if summary and known.traits is None:
         known.traits = summary.traits
     return known.get(
@@ -360,12 +359,11 @@ def _traits(
 
 
 def _aggregates(
-    known: Known, placement: PlacementClient, uuid: str
+    found: Bulk, placement: PlacementClient, uuid: str
 ) -> frozenset[str]:
-    return known.get(
-        'aggregates',
-        lambda: placement_providers.read(placement, uuid, 'aggregates'),
-    )
+    if found.members is None:
+        return placement.aggregates(uuid)
+    return found.members.get(uuid, frozenset())
 
 
 def _usages(document: Any) -> Mapping[str, int]:
@@ -386,14 +384,14 @@ def _root(
     entry: Mapping[str, Any],
     hosts: Mapping[str, str] | None,
     placement: PlacementClient,
-    summary: ProviderSummary | None,
     known: Known,
+    found: Bulk,
 ) -> Provider | None:
     """Read a root provider; None if it was deleted meanwhile."""
     uuid = entry['uuid']
     try:
-        traits = _traits(known, placement, uuid, summary)
-        aggregates = _aggregates(known, placement, uuid)
+        traits = _traits(known, placement, uuid, found)
+        aggregates = _aggregates(found, placement, uuid)
     except exception.ServiceNotFound:
         return None
     return Provider(
