@@ -253,6 +253,19 @@ Commands that change nothing then read only what has changed. It is kept for a
 day, in a file of the user's cache folder. Usage is always read.
 """,
     ),
+    cfg.IntOpt(
+        'max_concurrency',
+        min=1,
+        max=64,
+        default=ia_conf.MAX_CONCURRENCY,
+        help="""
+Most requests that a command or service sends at the same time.
+
+That is to Placement, and for the ledger to Nova. After a response 429 or 503
+nothing is sent to Placement for as long as its header ``Retry-After`` says, at
+most ten seconds. Lower it if Placement has few workers.
+""",
+    ),
     cfg.ListOpt(
         'metrics_flavors',
         default=[],

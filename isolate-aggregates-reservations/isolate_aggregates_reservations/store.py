@@ -10,7 +10,6 @@ inventories of slots whose number it does not tell; see ``slots``.
 import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent import futures
 import contextlib
 import dataclasses
 import datetime
@@ -50,9 +49,6 @@ from isolate_aggregates_tools.placement.group import ResourceRequest
 _T = TypeVar('_T')
 _R = TypeVar('_R')
 
-# Parallel requests: enough to hide latency, without overloading a service.
-_PARALLEL = 8
-
 DEFAULT_POOL = 'freepool'
 
 # How many reservations' access is checked per round.
@@ -68,13 +64,6 @@ Unreadable = (
 
 # Called for each of these.
 OnUnreadable = Callable[[Unreadable], None]
-
-
-def each(function: Callable[[_T], _R], items: Iterable[_T]) -> dict[_T, _R]:
-    """Return the result for each item."""
-    items = list(items)
-    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-        return dict(zip(items, pool.map(function, items), strict=True))
 
 
 class ReservationStore:
@@ -101,7 +90,7 @@ class ReservationStore:
         # The id of the reservation whose access was checked last. It is random
         # first: processes of one round each do not check the same every time.
         self._checked_last = str(uuid4())
-        self.placement = PlacementClient(connection.adapter('placement'))
+        self.placement = PlacementClient.of(connection)
 
     def now(self) -> datetime.datetime:
         """Return the time of the local clock, after checking it.
@@ -223,7 +212,7 @@ class ReservationStore:
     ) -> ObservedState:
         """Read which projects have access to the flavors of reservations."""
         return state.with_access(
-            each(
+            self.placement.each(
                 lambda reservation: frozenset(
                     self.compute.projects(reservation)
                 ),
@@ -272,7 +261,7 @@ class ReservationStore:
         It is a conflict if another command has changed one since it was read.
         """
         by_id = {reservation.id: reservation for reservation in reservations}
-        changes = each(
+        changes = self.placement.each(
             lambda provider: slots.changes(self.placement, provider),
             {
                 provider
@@ -333,7 +322,7 @@ class ReservationStore:
         self, entries: Iterable[Mapping[str, Any]]
     ) -> dict[str, ProviderSummary]:
         by_uuid = {entry['uuid']: entry for entry in entries}
-        summaries = each(
+        summaries = self.placement.each(
             lambda uuid: self._read_provider(by_uuid[uuid]), by_uuid
         )
         return {uuid: found for uuid, found in summaries.items() if found}
@@ -376,7 +365,7 @@ class ReservationStore:
             for host in hosts
             if (summary := summaries.get(host.provider or ''))
         }
-        by_provider |= each(
+        by_provider |= self.placement.each(
             lambda uuid: self._read_slots(summaries[uuid]),
             [uuid for uuid, read in by_provider.items() if read is None],
         )
@@ -411,12 +400,14 @@ class _Reader:
     def ordinary(
         self, hosts: Iterable[tuple[ReservationHost, Tree]]
     ) -> Mapping[str, Usage | None]:
-        return _read_once(self._ordinary, hosts, self._read_ordinary)
+        return _read_once(
+            self._ordinary, hosts, self._read_ordinary, self._store
+        )
 
     def limits(
         self, hosts: Iterable[tuple[ReservationHost, Tree]]
     ) -> Mapping[str, Limits | None]:
-        return _read_once(self._limits, hosts, self._read_limits)
+        return _read_once(self._limits, hosts, self._read_limits, self._store)
 
     def _read_ordinary(self, host: ReservationHost, tree: Tree) -> Usage:
         total: dict[str, Counter[str]] = {}
@@ -441,6 +432,7 @@ def _read_once(
     known: dict[str, _T | None],
     hosts: Iterable[tuple[ReservationHost, Tree]],
     read: Callable[[ReservationHost, Tree], _T],
+    store: ReservationStore,
 ) -> Mapping[str, _T | None]:
     """Read of hosts what is not known yet; None if one is gone."""
     by_name = {host.name: (host, tree) for host, tree in hosts}
@@ -451,7 +443,7 @@ def _read_once(
         except exception.ServiceNotFound:
             return None
 
-    known |= each(found, sorted(by_name.keys() - known.keys()))
+    known |= store.placement.each(found, sorted(by_name.keys() - known.keys()))
     return {name: known[name] for name in by_name}
 
 

@@ -18,6 +18,9 @@ GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
 BLAZAR = 'blazar:physical:host'
 
+# Enough parallel requests to hide latency, without overloading a service.
+MAX_CONCURRENCY = 8
+
 # The prefix of the names of the metrics of nova-scheduler's workers.
 SCHEDULER_METRICS = 'isolate_aggregates_scheduler'
 

@@ -61,6 +61,10 @@ class Service:
         retry_after.limit(client.session)
         self._client = client
         self._retries = RETRIES if retries is None else retries
+        #: What keystoneauth enters for each attempt; None for no limit.
+        self.rate_semaphore: contextlib.AbstractContextManager[None] | None = (
+            None
+        )
         #: The length in bytes of path and query above which a failure may be
         #: due to the length, and the statuses that it then may have.
         self.long_query = web_servers.UWSGI
@@ -123,6 +127,7 @@ class Service:
                 status_code_retries=self._retries,
                 status_code_retry_delay=RETRY_DELAY,
                 retriable_status_codes=list(RETRIABLE),
+                rate_semaphore=self.rate_semaphore,
             )
         if answer.status_code not in accept:
             raise self.failure(method, path, answer)

@@ -27,6 +27,8 @@ class Connection:
     :param endpoints: Endpoints that take precedence over the service catalog,
         by service type.
     :param options: The options to name in messages.
+    :param max_concurrency: How many requests commands send to a service at the
+        same time.
     """
 
     session: session.Session
@@ -34,6 +36,7 @@ class Connection:
     interface: tuple[str, ...] = ('public',)
     endpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
     options: Options = OF_COMMANDS
+    max_concurrency: int = ia_conf.MAX_CONCURRENCY
 
     def adapter(self, service_type: str) -> adapter.Adapter:
         """Return a keystoneauth adapter for a service."""

@@ -46,9 +46,7 @@ class Backend:
         self, connections: Connections, pool: str, database: str
     ) -> None:
         self.database = database
-        self._placement = PlacementClient(
-            connections.placement.adapter('placement')
-        )
+        self._placement = PlacementClient.of(connections.placement)
         self._store = ReservationStore(connections.nova, pool)
         # Blazar may use another endpoint type for Placement than for Nova.
         self._store.placement = self._placement

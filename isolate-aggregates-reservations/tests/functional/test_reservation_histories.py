@@ -34,12 +34,12 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates_reservations import api as reservations
 from isolate_aggregates_reservations import errors, execution, names
-from isolate_aggregates_reservations import store as stores
 from isolate_aggregates_reservations.blazar.record import BlazarRecord
 from isolate_aggregates_reservations.capacity import HostClaims
 from isolate_aggregates_reservations.slots import changes
 from isolate_aggregates_reservations.state import MOST_SKEW
 from isolate_aggregates_tools.placement import inventories
+from isolate_aggregates_tools.placement.client import PlacementClient
 
 SECOND = datetime.timedelta(seconds=1)
 # All clocks are right again, and what was about to end has ended.
@@ -562,7 +562,9 @@ def seeded(monkeypatch):
     monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
     still = types.SimpleNamespace(monotonic=lambda: 0, sleep=lambda _: None)
     monkeypatch.setattr(execution, 'time', still)
-    monkeypatch.setattr(stores, '_PARALLEL', 1)
+    monkeypatch.setattr(
+        PlacementClient, 'pool', lambda self: futures.ThreadPoolExecutor(1)
+    )
     monkeypatch.setattr(client, 'RETRY_DELAY', 0.001)
 
     def seed(number):

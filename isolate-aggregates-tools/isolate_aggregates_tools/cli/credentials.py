@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import io
 import os
 
@@ -76,12 +77,12 @@ class Credentials:
             )
         )
         if not is_selected and _is_configured(conf):
-            return cloud_connection.from_conf(conf)
+            return limited(cloud_connection.from_conf(conf), conf)
         if not is_selected and self._config.default_cloud == 'defaults':
             check_files()
             raise tools_errors.NoCredentialsError
         try:
-            return self._connection(options)
+            return limited(self._connection(options), conf)
         except _UNUSABLE as exc:
             check_files()
             raise _unusable(exc) from exc
@@ -167,6 +168,13 @@ def from_region(
             for service in _SERVICES
             if (endpoint := region.get_endpoint(service))
         },
+    )
+
+
+def limited(connection: Connection, conf: cfg.ConfigOpts) -> Connection:
+    """Return a connection with the configured limits."""
+    return dataclasses.replace(
+        connection, max_concurrency=conf[ia_conf.GROUP].max_concurrency
     )
 
 

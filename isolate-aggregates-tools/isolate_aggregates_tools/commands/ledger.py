@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import functools
 from typing import Any
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cli import output
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
@@ -169,6 +170,7 @@ class ShowLedger(output.ReportLister):
                 args.since,
                 subject.counts_stay,
                 {stay.server for stay in recorded},
+                conf[ia_conf.GROUP].max_concurrency,
             )
             nova.read(
                 self._now, subject.name if subject.kind == 'project' else None

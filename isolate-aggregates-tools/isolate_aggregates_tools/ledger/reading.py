@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from oslo_config import cfg
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.request import Image
@@ -28,8 +29,6 @@ from isolate_aggregates_tools.ledger.state import HostState, Placement, State
 from isolate_aggregates_tools.ledger.stays import Stay
 from isolate_aggregates_tools.placement.provider import Provider
 
-# Parallel requests: enough to hide latency, without overloading Nova.
-_PARALLEL = 8
 # Servers whose actions are read together, so that memory stays flat.
 _TOGETHER = 1000
 
@@ -41,6 +40,7 @@ class NovaStays:
 
     :param is_counted: Whether a stay belongs into the ledger.
     :param recorded: The servers in a ledger file.
+    :param max_concurrency: How many requests to send at the same time.
     """
 
     def __init__(
@@ -50,8 +50,10 @@ class NovaStays:
         since: int,
         is_counted: Callable[[Stay], bool],
         recorded: Collection[str] = (),
+        max_concurrency: int = ia_conf.MAX_CONCURRENCY,
     ) -> None:
         self._nova = nova
+        self._max_concurrency = max_concurrency
         self._keys = keys
         self._since = since
         self._is_counted = is_counted
@@ -75,7 +77,7 @@ class NovaStays:
         for migration in nova_past.migrations(self._nova, self._since):
             migrations.setdefault(migration.server, []).append(migration)
         moved: list[tuple[PastServer, list[Action]]] = []
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+        with futures.ThreadPoolExecutor(self._max_concurrency) as pool:
             pasts = nova_past.servers(self._nova, self._since, project)
             for some in _batches(pasts):
                 actions = pool.map(

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client for Placement's API, which also finds candidates and writes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent import futures
 import dataclasses
 import datetime
 import email.utils
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import os_traits
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.placement import PlacementWriter
 from isolate_aggregates_tools.placement import microversion as mv
 from isolate_aggregates_tools.placement.group import ResourceRequest
 
 if TYPE_CHECKING:
-    pass
+    from keystoneauth1 import adapter
+
+    from isolate_aggregates.rest.connection import Connection
+    from isolate_aggregates.rest.errors import Options
+
+_T = TypeVar('_T')
+_R = TypeVar('_R')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +111,52 @@ class AllocationCandidates:
 
 
 class PlacementClient(PlacementWriter):
-    """A client for Placement."""
+    """A client for Placement.
+
+    :param max_concurrency: How many requests it sends at the same time. It
+        sends none for a while after Placement has answered 503.
+    """
+
+    def __init__(
+        self,
+        client: 'adapter.Adapter',
+        retries: int | None = None,
+        options: 'Options | None' = None,
+        max_concurrency: int = ia_conf.MAX_CONCURRENCY,
+    ) -> None:
+        super().__init__(client, retries, options)
+        # Imported late, as keystoneauth.
+        from isolate_aggregates_tools.placement.request_limit import (
+            RequestLimit,
+        )
+
+        self._max_concurrency = max_concurrency
+        self._service.rate_semaphore = RequestLimit.of(
+            client.session, max_concurrency
+        )
+
+    @classmethod
+    def of(cls, connection: 'Connection') -> 'PlacementClient':
+        """Return the client for a connection."""
+        return cls(
+            connection.adapter('placement'),
+            max_concurrency=connection.max_concurrency,
+        )
+
+    def pool(self, most: int | None = None) -> futures.ThreadPoolExecutor:
+        """Return a pool of threads.
+
+        :param most: How many; None for as many as requests may be sent.
+        """
+        return futures.ThreadPoolExecutor(most or self._max_concurrency)
+
+    def each(
+        self, function: Callable[[_T], _R], items: Iterable[_T]
+    ) -> dict[_T, _R]:
+        """Return the result for each item, of parallel calls."""
+        items = list(items)
+        with self.pool() as pool:
+            return dict(zip(items, pool.map(function, items), strict=True))
 
     def allocation_candidates(
         self, request: ResourceRequest

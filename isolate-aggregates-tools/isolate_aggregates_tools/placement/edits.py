@@ -12,7 +12,6 @@ again, and no change is lost. Providers are identified by uuid.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent import futures
 import logging
 
 import os_traits
@@ -28,9 +27,6 @@ LOG = logging.getLogger(__name__)
 # cause.
 _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
-
-# Parallel requests: enough to hide latency, without overloading Placement.
-PARALLEL = 8
 
 # The names of the child providers, and of the providers that share with the
 # tree, that have a trait: by root uuid and trait.
@@ -96,7 +92,7 @@ def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
             else ()
         )
     }
-    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+    with placement.pool() as pool:
         holders = pool.map(
             lambda trait: placement.resource_providers(required=[trait]), names
         )

@@ -86,9 +86,10 @@ class ClientProgram:
             credentials.check_files()
             # The message of the client says what is missing.
             raise
-        return credentials.from_region(
+        connection = credentials.from_region(
             client.cloud, client.client_manager.session
         )
+        return credentials.limited(connection, self.conf)
 
 
 class ClientCommand(command.Command):

@@ -108,7 +108,7 @@ class LiveCloud:
     @lazy_property
     def placement(self) -> PlacementClient:
         """Placement."""
-        return PlacementClient(self.connection.adapter('placement'))
+        return PlacementClient.of(self.connection)
 
     @lazy_property
     def _memory(self) -> ProviderMemory | None:

@@ -2,7 +2,6 @@
 """Takes snapshots of a live cloud, completely or in part."""
 
 from collections.abc import Collection, Iterable, Mapping
-from concurrent import futures
 import dataclasses
 from typing import Any
 
@@ -29,8 +28,6 @@ from isolate_aggregates_tools.placement.client import (
 )
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
-
-PARALLEL = edits.PARALLEL
 
 # Each query sums up all trees in which one unit of a class is free.
 _COMMON = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
@@ -130,7 +127,7 @@ def take_providers(
     memory.begin(entries)
     summaries = _summaries(placement, entries)
     memory.compare(summaries)
-    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+    with placement.pool() as pool:
         known = Bulk(
             summaries,
             memberships.read(placement, entries, hosts, members_of, pool),
@@ -197,7 +194,7 @@ def take_capacities(
             traits=summary.traits,
         )
 
-    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+    with placement.pool() as pool:
         return tuple(pool.map(read, entries))
 
 
@@ -225,7 +222,7 @@ def take_roots(
     memory.begin(roots)
     summaries = _summaries(placement, roots)
     memory.compare(summaries)
-    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+    with placement.pool() as pool:
         known = Bulk(
             summaries,
             memberships.read(placement, roots, hosts, members_of, pool),

@@ -12,7 +12,6 @@ is read again, and changes that are no longer right are corrected.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent import futures
 import contextlib
 import dataclasses
 import threading
@@ -21,7 +20,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
 from isolate_aggregates_tools import marks
 from isolate_aggregates_tools.cloud.cloud import Track, untracked
-from isolate_aggregates_tools.cloud.live import snapshots
 from isolate_aggregates_tools.operate.sync.plan import SyncPlan, make
 from isolate_aggregates_tools.operate.sync.projects import TagChange
 from isolate_aggregates_tools.operate.sync.target import ProviderChange, Target
@@ -64,16 +62,19 @@ def carry_out(
     locks: Callable[[AggregateIndex], Iterable[Lock]],
     track: Track = untracked,
     is_stopped: Callable[[], bool] = lambda: False,
-    parallel: int = snapshots.PARALLEL,
+    parallel: int | None = None,
 ) -> SyncResult:
     """Carry out a plan.
 
     If a provider cannot be changed, the others are still changed.
+
+    :param parallel: How many are changed at the same time; None for as many as
+        requests may be sent.
     """
     run = _Run(plan, placement, is_stopped)
     for trait in plan.new_traits:
         edits.create_trait(placement, trait)
-    with futures.ThreadPoolExecutor(parallel) as pool:
+    with placement.pool(parallel) as pool:
         changes = pool.map(run.change, plan.pending)
         for _ in track(changes, 'resource providers', len(plan.pending)):
             pass
