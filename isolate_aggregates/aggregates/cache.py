@@ -3,10 +3,9 @@
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import logging
 import threading
 import time
-
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import Aggregate

@@ -3,10 +3,9 @@
 
 from collections.abc import Callable, Sequence
 from concurrent import futures
+import logging
 import math
 import time
-
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import Aggregate

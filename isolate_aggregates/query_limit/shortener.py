@@ -9,8 +9,7 @@ not which ones a request may use.
 """
 
 from collections.abc import Mapping
-
-from oslo_log import log as logging
+import logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, query_limit

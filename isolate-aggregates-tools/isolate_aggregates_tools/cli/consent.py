@@ -13,9 +13,8 @@ if it finds changes that it has not shown, it asks again.
 
 import argparse
 from collections.abc import Callable, Sequence
+import logging
 from typing import Any
-
-from oslo_log import log as logging
 
 from isolate_aggregates.text import escaped
 from isolate_aggregates_tools.cli import terminal

@@ -4,11 +4,10 @@
 from collections.abc import Callable, Iterator
 import contextlib
 import gc
+import logging
 import select
 import signal
 import socket
-
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 

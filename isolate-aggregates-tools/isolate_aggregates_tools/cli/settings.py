@@ -50,12 +50,7 @@ def register(conf: cfg.ConfigOpts) -> None:
 
     Those for the connection to a live cloud are registered when it is needed.
     """
-    # Imported late: it takes longer than showing the help.
-    from oslo_log import log
-
     options.register_own_opts(conf)
-    # Because a nova.conf has these options, too.
-    log.register_options(conf)
 
 
 def read(
@@ -65,6 +60,17 @@ def read(
 
     :param files: The files; empty for those in the default locations.
     """
+    if (
+        files
+        or directories
+        or cfg.find_config_files(PROJECT, PROJECT)
+        or cfg.find_config_dirs(PROJECT, PROJECT)
+    ):
+        # Imported late: it takes longer than most commands.
+        from oslo_log import log
+
+        # Because a nova.conf has these options, too.
+        log.register_options(conf)
     for path in files:
         try:
             ia_files.check_text(path)

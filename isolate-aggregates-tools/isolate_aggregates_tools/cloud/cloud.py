@@ -23,8 +23,7 @@ from isolate_aggregates_tools.compute.servers import (
 )
 from isolate_aggregates_tools.domains import Projects
 from isolate_aggregates_tools.placement.client import PlacementClient
-from isolate_aggregates_tools.placement.edits import Below
-from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.placement.provider import Below, Provider
 from isolate_aggregates_tools.request import ResourceGroup
 
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
+import logging
 from typing import Any
 
 from cliff import commandmanager
-from oslo_log import log as logging
 
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline

@@ -5,9 +5,8 @@ import abc
 import argparse
 from collections.abc import Iterable
 import functools
+import logging
 from typing import cast
-
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates_tools.cli import consent, output, preview, progress

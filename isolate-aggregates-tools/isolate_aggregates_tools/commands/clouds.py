@@ -5,10 +5,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
+import logging
 from typing import TYPE_CHECKING, cast
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception

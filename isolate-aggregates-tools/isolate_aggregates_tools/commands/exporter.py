@@ -4,11 +4,10 @@
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
+import logging
 import threading
 from typing import TYPE_CHECKING, Any
 from urllib import parse
-
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates_tools.audit import AuditedCloud

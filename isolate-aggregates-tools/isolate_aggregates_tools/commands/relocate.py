@@ -5,9 +5,8 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import itertools
+import logging
 from typing import Any
-
-from oslo_log import log as logging
 
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cli import (

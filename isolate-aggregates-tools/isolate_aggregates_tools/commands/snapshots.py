@@ -3,9 +3,8 @@
 
 import argparse
 import dataclasses
+import logging
 from typing import Any
-
-from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, options

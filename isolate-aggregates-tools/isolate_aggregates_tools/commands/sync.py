@@ -6,9 +6,8 @@ import collections
 from collections.abc import Callable, Iterable
 import functools
 import itertools
+import logging
 import time
-
-from oslo_log import log as logging
 
 from isolate_aggregates import filter_sets
 from isolate_aggregates_tools.cli import (

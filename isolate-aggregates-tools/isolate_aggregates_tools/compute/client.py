@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
 import functools
+import logging
 import operator
 import re
 from typing import Any
@@ -17,7 +18,6 @@ from urllib import parse
 
 from novaclient import api_versions
 from novaclient import exceptions as nova_exceptions
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate

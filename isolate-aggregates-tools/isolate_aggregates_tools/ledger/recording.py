@@ -4,9 +4,9 @@
 import argparse
 from collections.abc import Callable, Iterator
 import contextlib
+import logging
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud

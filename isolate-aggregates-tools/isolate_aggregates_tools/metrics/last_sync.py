@@ -2,8 +2,8 @@
 """Writes and reads the time of the last successful ``sync``."""
 
 from collections.abc import Iterator
+import logging
 
-from oslo_log import log as logging
 import prometheus_client
 from prometheus_client import parser
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric

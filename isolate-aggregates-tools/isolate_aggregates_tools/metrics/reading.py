@@ -7,10 +7,10 @@ never exported as zero.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
+import logging
 import threading
 import time
 
-from oslo_log import log as logging
 import pbr.version
 from prometheus_client.metrics_core import (
     GaugeMetricFamily,

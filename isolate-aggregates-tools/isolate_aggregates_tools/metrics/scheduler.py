@@ -8,10 +8,10 @@ nova-scheduler, and no counts are lost between two scrapes.
 """
 
 from collections.abc import Iterator
+import logging
 import os
 import struct
 
-from oslo_log import log as logging
 from prometheus_client import metrics_core, multiprocess
 from prometheus_client.registry import Collector
 

@@ -9,11 +9,11 @@ a project or a reservation.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+import logging
 import time
 
 import os_resource_classes as orc
 from oslo_config import cfg
-from oslo_log import log as logging
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from isolate_aggregates import conf as ia_conf

@@ -7,8 +7,8 @@ Its `textfile collector
 
 from collections.abc import Iterator
 import contextlib
+import logging
 
-from oslo_log import log as logging
 import prometheus_client
 from prometheus_client import parser
 from prometheus_client.registry import Collector

@@ -37,6 +37,7 @@ from isolate_aggregates_tools.locking_traits import kept, opposite
 from isolate_aggregates_tools.operate import hosts, names
 from isolate_aggregates_tools.operate.plan import Plan, Step
 from isolate_aggregates_tools.placement import edits
+from isolate_aggregates_tools.placement.provider import Below
 
 
 def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
@@ -90,7 +91,7 @@ def _lacking(
     nodes: tuple[ComputeNode, ...],
     trait: str,
     holders: _Entries,
-    below: edits.Below,
+    below: Below,
 ) -> list[ComputeNode]:
     """Return the nodes that neither have a trait nor a helper with it.
 
@@ -137,7 +138,7 @@ def _contradictions(
 def _below(
     nodes: tuple[ComputeNode, ...],
     holders: Mapping[str, _Entries],
-    below: edits.Below,
+    below: Below,
 ) -> Iterator[str]:
     """Yield notes about other providers that have a trait already."""
     for trait, owners in holders.items():

@@ -20,6 +20,7 @@ import tenacity
 from isolate_aggregates import exception
 from isolate_aggregates_tools.placement import generations, providers
 from isolate_aggregates_tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.provider import Below
 
 LOG = logging.getLogger(__name__)
 
@@ -27,10 +28,6 @@ LOG = logging.getLogger(__name__)
 # cause.
 _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
-
-# The names of the child providers, and of the providers that share with the
-# tree, that have a trait: by root uuid and trait.
-Below = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 Edit = Callable[[frozenset[str]], frozenset[str]]
 

@@ -9,6 +9,10 @@ import os_traits
 # Placement's default for max_unit, which is the largest integer it stores.
 MAX_INT = 2**31 - 1
 
+# The names of the child providers, and of the providers that share with the
+# tree, that have a trait: by root uuid and trait.
+Below = Mapping[str, Mapping[str, tuple[str, ...]]]
+
 
 @dataclasses.dataclass(frozen=True)
 class Inventory:

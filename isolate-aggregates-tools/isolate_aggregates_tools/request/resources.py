@@ -8,12 +8,12 @@ warning is ignored with a warning.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import json
+import logging
 import math
 from typing import Any
 
 import os_resource_classes as orc
 import os_traits
-from oslo_log import log as logging
 
 from isolate_aggregates.request import Flavor, trait_requirements
 from isolate_aggregates.request import extra_specs as xs

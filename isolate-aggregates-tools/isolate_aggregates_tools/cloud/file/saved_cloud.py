@@ -8,13 +8,15 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.cloud.cloud import Survey, Track, untracked
-from isolate_aggregates_tools.cloud.file import load
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.servers import Port
 from isolate_aggregates_tools.domains import Projects
 from isolate_aggregates_tools.placement.client import PlacementClient
-from isolate_aggregates_tools.placement.edits import Below
-from isolate_aggregates_tools.placement.provider import Provider, helpers
+from isolate_aggregates_tools.placement.provider import (
+    Below,
+    Provider,
+    helpers,
+)
 from isolate_aggregates_tools.request import ResourceGroup
 
 
@@ -39,7 +41,9 @@ class SnapshotCloud:
     @lazy_property
     def placement(self) -> PlacementClient:
         """An embedded Placement, loaded with the snapshot."""
-        # Imported late: it needs keystoneauth, which is slow to import.
+        # Imported late: they need keystoneauth and tenacity, which are slow to
+        # import.
+        from isolate_aggregates_tools.cloud.file import load
         from isolate_aggregates_tools.embedded import embedded_client
 
         placement = self._exit.enter_context(embedded_client())

@@ -48,7 +48,7 @@ from isolate_aggregates_tools.mirrored.compute_services import (
 )
 from isolate_aggregates_tools.placement import edits
 from isolate_aggregates_tools.placement.client import PlacementClient
-from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.placement.provider import Below, Provider
 from isolate_aggregates_tools.request import ResourceGroup
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class LiveCloud:
         """Return all traits in Placement."""
         return edits.known_traits(self.placement)
 
-    def holders_below(self, traits: Iterable[str]) -> edits.Below:
+    def holders_below(self, traits: Iterable[str]) -> Below:
         """Return the child and sharing providers that have some traits."""
         return edits.holders_below(self.placement, traits)
 

@@ -10,8 +10,7 @@ from isolate_aggregates_tools import domains as tools_domains
 from isolate_aggregates_tools import marks
 from isolate_aggregates_tools.cloud.cloud import Cloud, Track, untracked
 from isolate_aggregates_tools.domains import Projects
-from isolate_aggregates_tools.placement.edits import Below
-from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.placement.provider import Below, Provider
 
 
 @dataclasses.dataclass(frozen=True)
