@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import functools
 from importlib import metadata
 import tempfile
+from typing import NamedTuple
 import uuid
 
 from oslo_config import cfg
@@ -39,12 +40,6 @@ _IN_TREE = 'isolate_aggregates'
 Result = upgradecheck.Result
 Code = upgradecheck.Code
 
-_WITHOUT_NOVA = Result(
-    Code.FAILURE, 'Not checked, because Nova cannot be used.'
-)
-
-_Check = Callable[['Checks'], Result]
-
 
 def placement_client() -> PlacementWriter:
     """Return a client for Placement with the options of Nova."""
@@ -55,41 +50,53 @@ def placement_client() -> PlacementWriter:
     )
 
 
-def _needs_nova(check: _Check) -> _Check:
-    """Make a check fail on expected errors, and if Nova is not installed."""
-
-    @functools.wraps(check)
-    def guarded(self: 'Checks') -> Result:
-        if self._check_nova().code == Code.FAILURE:
-            return _WITHOUT_NOVA
-        try:
-            return check(self)
-        except (exception.IsolateAggregatesError, cfg.Error) as exc:
-            return Result(Code.FAILURE, str(exc))
-
-    return guarded
-
-
-def _needs_start(check: _Check) -> _Check:
-    """Make a check fail, also if nova-scheduler would not start."""
-
-    @functools.wraps(check)
-    def guarded(self: 'Checks') -> Result:
-        if self._obstacle:
-            return Result(
-                Code.FAILURE,
-                'Not checked, because nova-scheduler would not start.',
-            )
-        return check(self)
-
-    return _needs_nova(guarded)
-
-
 class Checks(upgradecheck.UpgradeCommands):
-    """The upgrade checks."""
+    """The upgrade checks.
+
+    A cause is told once, by the first check that it makes fail.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
+        self._results: dict[str, Result] = {}
+
+    def check(self) -> Code:
+        """Make the checks and print their results; return the exit status."""
+        self._upgrade_checks = tuple(
+            (name, functools.partial(_same, result))
+            for name, result in self.told()
+        )
+        return super().check()
+
+    def told(self) -> Iterator[tuple[str, Result]]:
+        """Yield the results to tell, by the names of the checks."""
+        names: dict[object, list[str]] = {}
+        for name in CHECKS:
+            result = self.result(name)
+            is_failure = result.code == Code.FAILURE
+            cause = result.details if is_failure else id(result)
+            names.setdefault(cause, []).append(name)
+        for first, *others in names.values():
+            yield first, _with_names(self.result(first), others)
+
+    def result(self, name: str) -> Result:
+        """Return the result of a check, or that of the one that prevents it.
+
+        :param name: A key of ``CHECKS``.
+        """
+        if name not in self._results:
+            self._results[name] = self._made(CHECKS[name])
+        return self._results[name]
+
+    def _made(self, check: '_Check') -> Result:
+        for name in check.needs:
+            needed = self.result(name)
+            if needed.code == Code.FAILURE:
+                return needed
+        try:
+            return check.make(self)
+        except (exception.IsolateAggregatesError, cfg.Error) as exc:
+            return Result(Code.FAILURE, str(exc))
 
     def _check_nova(self) -> Result:
         try:
@@ -115,12 +122,19 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return Result(Code.SUCCESS, f'Nova {version}.')
 
-    @_needs_nova
     def _check_names(self) -> Result:
         """Check for options that nothing reads, or an empty variable hides."""
-        # Registers the options of the configured request filters.
-        _ = self._obstacle
-        names = list(unknown.unknown_names(self._conf))
+        names: list[unknown.UnknownName]
+        if self.result('Nova').code == Code.FAILURE:
+            names = unknown.misspelt_names(self._conf)
+        else:
+            # Registers the options of the configured request filters.
+            starts = self.result('Start').code != Code.FAILURE
+            names = [
+                name
+                for name in unknown.unknown_names(self._conf)
+                if starts or not name.is_plugin
+            ]
         variables = list(environment.damaging_variables(self._conf))
         if not names and not variables:
             return Result(Code.SUCCESS)
@@ -130,9 +144,8 @@ class Checks(upgradecheck.UpgradeCommands):
             Code.FAILURE if is_certain else Code.WARNING, f'{problems}.'
         )
 
-    @lazy_property
     def _obstacle(self) -> str | None:
-        """Why nova-scheduler would not start; None if it would."""
+        """Return why nova-scheduler would not start; None if it would."""
         from isolate_aggregates.nova import registration, source
         from isolate_aggregates.nova.messages import Observer
 
@@ -156,11 +169,10 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return None
 
-    @_needs_nova
     def _check_start(self) -> Result:
         """Build what nova-scheduler builds."""
-        if self._obstacle:
-            return Result(Code.FAILURE, self._obstacle)
+        if obstacle := self._obstacle():
+            return Result(Code.FAILURE, obstacle)
         directory = self._conf[ia_conf.GROUP].scheduler_metrics_directory
         if directory and (problem := _uncounted(directory)):
             return Result(
@@ -170,7 +182,6 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return Result(Code.SUCCESS)
 
-    @_needs_start
     def _check_registration(self) -> Result:
         section = self._conf.filter_scheduler
         if _PLUGIN not in section.available_filters:
@@ -191,7 +202,6 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return Result(Code.SUCCESS)
 
-    @_needs_start
     def _check_filters(self) -> Result:
         filters = loading.load(self._conf)
         enabled = [
@@ -230,18 +240,18 @@ class Checks(upgradecheck.UpgradeCommands):
                     'enabled_filters.',
                 )
         if not names:
+            if any(ineffective.ineffective_options(self._conf, filters)):
+                return self.result('Switched-off filters')
             return Result(
                 Code.WARNING,
                 'No request filter is enabled, so no aggregate is isolated.',
             )
         return Result(Code.SUCCESS, f'Request filters: {", ".join(names)}.')
 
-    @_needs_start
     def _check_source(self) -> Result:
         number = len(self._source.aggregates())
         return Result(Code.SUCCESS, f'{number} host aggregates.')
 
-    @_needs_start
     def _check_switches(self) -> Result:
         filters = loading.load(self._conf)
         index = AggregateIndex(self._source.aggregates())
@@ -286,14 +296,23 @@ class Checks(upgradecheck.UpgradeCommands):
 
         return registration.source(self._conf)
 
-    @_needs_start
     def _check_placement(self) -> Result:
         # An aggregate that does not exist; only the length matters.
         path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
-        placement_client().get(path, FORBIDDEN_AGGREGATES)
+        try:
+            placement_client().get(path, FORBIDDEN_AGGREGATES)
+        except exception.ServiceError as exc:
+            section = self._conf.placement
+            is_answer = exc.service == 'Placement'
+            if is_answer or section.auth_type or section.auth_section:
+                raise
+            raise exception.ConfigError(
+                '[placement] auth_type',
+                'is not set, so Nova has no credentials for Placement; set '
+                'it, and also auth_url, username, password and project_name.',
+            ) from exc
         return Result(Code.SUCCESS)
 
-    @_needs_start
     def _check_query_limit(self) -> Result:
         from isolate_aggregates.nova import placement
 
@@ -305,7 +324,6 @@ class Checks(upgradecheck.UpgradeCommands):
             limit.advice(max_length),
         )
 
-    @_needs_start
     def _check_query_length(self) -> Result:
         """Check a request without keys, which forbids the most aggregates."""
         from isolate_aggregates.nova import placement
@@ -354,18 +372,48 @@ class Checks(upgradecheck.UpgradeCommands):
             f'[{ia_conf.GROUP}] servers_recorded = true.',
         )
 
-    _upgrade_checks = (
-        ('Nova', _check_nova),
-        ('Start', _check_start),
-        ('Names in the configuration', _check_names),
-        ('Registration', _check_registration),
-        ('Request filters', _check_filters),
-        ('Aggregate source', _check_source),
-        ('Switched-off filters', _check_switches),
-        ('Placement', _check_placement),
-        ('Query limit', _check_query_limit),
-        ('Query length', _check_query_length),
-        ('Records of servers', _check_records),
+
+class _Check(NamedTuple):
+    """A check.
+
+    :param needs: The checks that must not have failed.
+    """
+
+    make: Callable[[Checks], Result]
+    needs: Sequence[str] = ()
+
+
+_STARTED = ('Nova', 'Start')
+_NAMED = (*_STARTED, 'Names in the configuration')
+CHECKS = {
+    'Nova': _Check(Checks._check_nova),
+    'Start': _Check(Checks._check_start, ('Nova',)),
+    'Names in the configuration': _Check(Checks._check_names),
+    'Registration': _Check(Checks._check_registration, _STARTED),
+    'Request filters': _Check(Checks._check_filters, _NAMED),
+    'Aggregate source': _Check(Checks._check_source, _STARTED),
+    'Switched-off filters': _Check(
+        Checks._check_switches, (*_NAMED, 'Aggregate source')
+    ),
+    'Placement': _Check(Checks._check_placement, _STARTED),
+    'Query limit': _Check(Checks._check_query_limit, ('Placement',)),
+    'Query length': _Check(Checks._check_query_length, ('Aggregate source',)),
+    'Records of servers': _Check(Checks._check_records),
+}
+
+
+def _same(result: Result, _: Checks) -> Result:
+    return result
+
+
+def _with_names(result: Result, others: Sequence[str]) -> Result:
+    """Return a result that names the other checks with the same cause."""
+    if not others:
+        return result
+    return Result(
+        result.code,
+        f'{str(result.details).rstrip(".")}. For the same reason these fail '
+        f'or cannot be made: {", ".join(others)}.',
     )
 
 
@@ -384,9 +432,11 @@ def _unknown_host_filters(
             classes = host_filter.host_filters(path)
         except Exception as exc:
             # It may be a module, or run any code of others.
+            # That of oslo.utils has a traceback in its text.
+            reason = exc.__context__ or exc
             return (
                 f'[filter_scheduler] available_filters names {path}, which '
-                f'cannot be loaded ({exc}), so nova-scheduler does not '
+                f'cannot be loaded ({reason}), so nova-scheduler does not '
                 'start; correct or remove it.'
             )
         names.update(one.__name__ for one in classes)

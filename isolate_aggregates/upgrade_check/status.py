@@ -7,12 +7,15 @@ of `oslo.upgradecheck
 warnings, 2 for failures.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
 import functools
+import itertools
 import logging
 import pathlib
 import sys
 from typing import Any
+import warnings
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -82,6 +85,25 @@ def main(argv: list[str] | None = None) -> int:
 
     :param argv: The arguments, without the name of the program.
     """
+    with _only_results():
+        return _run(sys.argv[1:] if argv is None else argv)
+
+
+@contextlib.contextmanager
+def _only_results() -> Iterator[None]:
+    """Hide logs, which the results repeat, and warnings for developers."""
+    nowhere = logging.NullHandler()
+    logging.getLogger().addHandler(nowhere)
+    try:
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter('ignore')
+            yield
+    finally:
+        logging.getLogger().removeHandler(nowhere)
+
+
+def _run(argv: Sequence[str]) -> int:
     try:
         from isolate_aggregates.nova import registration
     except ImportError:
@@ -89,9 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         conf = registration.CONF
     tools_options.register_opts(conf)
-    # Hide the warnings about retries; only the result matters.
-    logging.getLogger('keystoneauth').setLevel(logging.ERROR)
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments = _files_first(argv)
     conf.register_cli_opt(
         cfg.SubCommandOpt(
             'command',
@@ -102,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
     directories = cfg.find_config_dirs(_PROJECT, _PROGRAM)
     try:
         conf(
-            list(arguments),
+            arguments,
             project=_PROJECT,
             default_config_files=files,
             default_config_dirs=directories,
@@ -118,6 +138,24 @@ def main(argv: list[str] | None = None) -> int:
     # It decides by this whether to print JSON.
     upgradecheck.CONF = conf
     return int(upgradecheck.run(conf))
+
+
+def _files_first(arguments: Iterable[str]) -> list[str]:
+    """Return the arguments with the files before the command.
+
+    oslo.config does not take them behind it.
+    """
+    first, rest = [], []
+    words = iter(arguments)
+    for word in words:
+        option, _, value = word.partition('=')
+        if option not in ('--config-file', '--config-dir'):
+            rest.append(word)
+        elif value:
+            first.append(word)
+        else:
+            first += (word, *itertools.islice(words, 1))
+    return [*first, *rest]
 
 
 def _unreadable(exc: Exception, paths: Iterable[str]) -> str:

@@ -74,11 +74,14 @@ class UnknownName:
     :param is_certain: Whether it is a mistake. A section may also be that of
         another program, and an option may be left over from an older Nova.
     :param is_left_over: Whether an older Nova has read it.
+    :param is_plugin: Whether it is the name of a plugin, which what loads the
+        plugin reports, too.
     """
 
     problem: str
     is_certain: bool = True
     is_left_over: bool = False
+    is_plugin: bool = False
 
 
 def misspelt_names(conf: cfg.ConfigOpts) -> list[UnknownName]:
@@ -153,7 +156,8 @@ def unknown_names(
             plugins = auth_loading.get_available_plugin_names()
             yield UnknownName(
                 f'[{ia_conf.GROUP}] auth_type names the unknown plugin '
-                f'{name}{meant(name, plugins)}'
+                f'{name}{meant(name, plugins)}',
+                is_plugin=True,
             )
     for path in files(conf):
         for section, names in parsed(path).items():

@@ -95,8 +95,8 @@ def main(path):
             *(one.__name__ for one in request_filter.ALL_REQUEST_FILTERS),
             *(one.name for one in registration.installed().filters),
         ],
-        'registration': checks._check_registration().code.name,
-        'filters': checks._check_filters().details,
+        'registration': checks.result('Registration').code.name,
+        'filters': checks.result('Request filters').details,
         'unknown': [
             f'[{group}] {name}'
             for group, name in options.found

@@ -139,12 +139,12 @@ def problems(conf):
     return ' '.join(
         result.details
         for result in (
-            checks._check_start(),
-            checks._check_names(),
-            checks._check_registration(),
-            checks._check_filters(),
-            checks._check_source(),
-            checks._check_switches(),
+            checks.result('Start'),
+            checks.result('Names in the configuration'),
+            checks.result('Registration'),
+            checks.result('Request filters'),
+            checks.result('Aggregate source'),
+            checks.result('Switched-off filters'),
         )
         if result.code is not Code.SUCCESS
     )

@@ -56,19 +56,21 @@ def conf():
 
 
 def result_of(conf, name):
-    checks = Checks(conf.conf)
-    found = getattr(checks, f'_check_{name}')()
+    found = Checks(conf.conf).result(name)
     return found.code, found.details
 
 
 def test_a_configured_scheduler_passes(conf):
-    assert result_of(conf, 'nova')[0] == Code.SUCCESS
-    assert result_of(conf, 'registration') == (Code.SUCCESS, None)
-    assert result_of(conf, 'filters') == (
+    assert result_of(conf, 'Nova')[0] == Code.SUCCESS
+    assert result_of(conf, 'Registration') == (Code.SUCCESS, None)
+    assert result_of(conf, 'Request filters') == (
         Code.SUCCESS,
         'Request filters: isolate_aggregates, blazar_reservation.',
     )
-    assert result_of(conf, 'source') == (Code.SUCCESS, '2 host aggregates.')
+    assert result_of(conf, 'Aggregate source') == (
+        Code.SUCCESS,
+        '2 host aggregates.',
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_configured_scheduler_passes(conf):
 )
 def test_nova_must_be_a_supported_release(conf, monkeypatch, version, code):
     monkeypatch.setattr(metadata, 'version', lambda name: version)
-    assert result_of(conf, 'nova')[0] == code
+    assert result_of(conf, 'Nova')[0] == code
 
 
 def test_without_nova_nothing_can_be_checked(conf, monkeypatch):
@@ -90,30 +92,34 @@ def test_without_nova_nothing_can_be_checked(conf, monkeypatch):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, 'version', absent)
-    assert result_of(conf, 'nova')[0] == Code.FAILURE
-    assert result_of(conf, 'placement') == (
-        Code.FAILURE,
-        'Not checked, because Nova cannot be used.',
-    )
+    assert result_of(conf, 'Nova')[0] == Code.FAILURE
+    checks = Checks(conf.conf)
+    made = [(name, result.code) for name, result in checks.told()]
+    assert made == [
+        ('Nova', Code.FAILURE),
+        # It needs only the options of this package.
+        ('Names in the configuration', Code.SUCCESS),
+        ('Records of servers', Code.WARNING),
+    ]
 
 
 def test_a_plugin_that_is_not_available_is_a_failure(conf):
     conf.config(available_filters=PLUGIN[:1], group='filter_scheduler')
-    code, details = result_of(conf, 'registration')
+    code, details = result_of(conf, 'Registration')
     assert code == Code.FAILURE
     assert 'lacks isolate_aggregates.nova.all_filters' in details
 
 
 def test_a_rebuild_without_guard_is_a_warning(conf):
     conf.config(enabled_filters=['ComputeFilter'], group='filter_scheduler')
-    code, details = result_of(conf, 'registration')
+    code, details = result_of(conf, 'Registration')
     assert code == Code.WARNING
     assert 'lacks IsolatedAggregatesFilter' in details
 
 
 def test_the_in_tree_filter_beside_ours_is_a_warning(conf):
     conf.config(request_filters=['isolate_tenants'], group=ia_conf.GROUP)
-    code, details = result_of(conf, 'filters')
+    code, details = result_of(conf, 'Request filters')
     assert code == Code.WARNING
     assert details.startswith("Nova's in-tree isolate_aggregates runs in")
 
@@ -127,7 +133,7 @@ def test_blazars_filter_beside_ours_is_a_warning(conf):
         enabled_filters=['BlazarFilter', 'IsolatedAggregatesFilter'],
         group='filter_scheduler',
     )
-    code, details = result_of(conf, 'filters')
+    code, details = result_of(conf, 'Request filters')
     assert code == Code.WARNING
     assert details.startswith('BlazarFilter repeats')
 
@@ -135,19 +141,15 @@ def test_blazars_filter_beside_ours_is_a_warning(conf):
 def test_no_filter_at_all_is_a_warning(conf):
     conf.config(enable_isolated_aggregate_filtering=False, group='scheduler')
     conf.config(request_filters=['isolate_aggregates'], group=ia_conf.GROUP)
-    assert result_of(conf, 'filters')[0] == Code.WARNING
+    assert result_of(conf, 'Request filters')[0] == Code.WARNING
 
 
 def test_a_filter_that_is_not_installed_is_a_failure(conf):
     conf.config(request_filters=['nonesuch'], group=ia_conf.GROUP)
-    code, details = result_of(conf, 'start')
+    code, details = result_of(conf, 'Start')
     assert code == Code.FAILURE
     assert 'nonesuch is not installed' in details
-    # It is told once.
-    assert result_of(conf, 'filters') == (
-        Code.FAILURE,
-        'Not checked, because nova-scheduler would not start.',
-    )
+    assert result_of(conf, 'Request filters') == (code, details)
 
 
 def test_a_module_is_no_host_filter(conf):
@@ -155,7 +157,7 @@ def test_a_module_is_no_host_filter(conf):
         available_filters=[*PLUGIN, 'nova.scheduler.filters.all_hosts_filter'],
         group='filter_scheduler',
     )
-    code, details = result_of(conf, 'start')
+    code, details = result_of(conf, 'Start')
     assert code == Code.FAILURE
     assert details.startswith(
         '[filter_scheduler] available_filters names '
@@ -166,7 +168,7 @@ def test_a_module_is_no_host_filter(conf):
 def test_a_directory_where_nothing_can_be_counted_is_a_warning(conf, tmp_path):
     def start(directory):
         conf.config(scheduler_metrics_directory=directory, group=ia_conf.GROUP)
-        return result_of(conf, 'start')
+        return result_of(conf, 'Start')
 
     assert start(str(tmp_path)) == (Code.SUCCESS, None)
     # The check is no worker, so it leaves no counts.
@@ -180,16 +182,16 @@ def test_a_directory_where_nothing_can_be_counted_is_a_warning(conf, tmp_path):
 
 
 def test_tags_for_a_filter_that_is_off_are_a_warning(conf):
-    assert result_of(conf, 'switches') == (Code.SUCCESS, None)
+    assert result_of(conf, 'Switched-off filters') == (Code.SUCCESS, None)
     conf.config(enable_isolated_aggregate_filtering=False, group='scheduler')
-    code, details = result_of(conf, 'switches')
+    code, details = result_of(conf, 'Switched-off filters')
     assert code == Code.WARNING
     assert details.startswith(
         'aggregate win-hosts: the tags for the request filter '
         'isolate_aggregates have no effect'
     )
     conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
-    assert result_of(conf, 'switches')[0] == Code.FAILURE
+    assert result_of(conf, 'Switched-off filters')[0] == Code.FAILURE
 
 
 def test_a_tag_that_does_not_work_is_a_warning(conf, tmp_path):
@@ -199,7 +201,7 @@ def test_a_tag_that_does_not_work_is_a_warning(conf, tmp_path):
         '  metadata: {"trait:CUSTOM_A": " required"}\n'
     )
     conf.config(cloud_file=str(path), group=ia_conf.GROUP)
-    assert result_of(conf, 'switches') == (
+    assert result_of(conf, 'Switched-off filters') == (
         Code.WARNING,
         'aggregate typo: trait:CUSTOM_A= required isolates nothing; the '
         "value must be 'required'.",
@@ -208,13 +210,19 @@ def test_a_tag_that_does_not_work_is_a_warning(conf, tmp_path):
 
 def test_a_source_that_cannot_be_read_is_a_failure(conf):
     conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
-    assert result_of(conf, 'source') == (
+    assert result_of(conf, 'Aggregate source') == (
         Code.FAILURE,
         '/nonexistent.yaml cannot be read: No such file or directory.',
     )
 
 
 PLACEMENT = 'http://placement.test'
+
+
+NO_PROVIDERS = {
+    'url': f'{PLACEMENT}/resource_providers',
+    'json': {'resource_providers': []},
+}
 
 
 def adapter_of(service):
@@ -244,7 +252,7 @@ def test_placement_must_support_forbidden_aggregates(
 ):
     requests_mock.get(f'{PLACEMENT}/resource_providers', **answer)
     monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
-    assert result_of(conf, 'placement') == (code, said)
+    assert result_of(conf, 'Placement') == (code, said)
 
 
 @pytest.mark.parametrize(
@@ -265,9 +273,10 @@ def test_the_measured_limit_is_compared_with_the_configured_one(
         return {'allocation_requests': [], 'provider_summaries': {}}
 
     requests_mock.get(f'{PLACEMENT}/allocation_candidates', json=answer)
+    requests_mock.get(**NO_PROVIDERS)
     monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
     conf.config(max_query_length=configured, group=ia_conf.GROUP)
-    found, details = result_of(conf, 'query_limit')
+    found, details = result_of(conf, 'Query limit')
     assert found == code
     assert said in details
 
@@ -276,8 +285,9 @@ def test_a_limit_that_cannot_be_found_is_a_failure(
     conf, monkeypatch, requests_mock
 ):
     requests_mock.get(f'{PLACEMENT}/allocation_candidates', status_code=503)
+    requests_mock.get(**NO_PROVIDERS)
     monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
-    code, details = result_of(conf, 'query_limit')
+    code, details = result_of(conf, 'Query limit')
     assert code == Code.FAILURE
     assert 'with 503' in details
 
@@ -347,7 +357,7 @@ def test_queries_must_fit(conf, tmp_path, hosts, limit, code, said):
         request_filters=['isolate_aggregates'],
         group=ia_conf.GROUP,
     )
-    assert result_of(conf, 'query_length') == (code, said)
+    assert result_of(conf, 'Query length') == (code, said)
 
 
 def test_without_the_host_filter_queries_have_to_fit_as_they_are(
@@ -360,7 +370,7 @@ def test_without_the_host_filter_queries_have_to_fit_as_they_are(
         group=ia_conf.GROUP,
     )
     conf.config(enabled_filters=['ComputeFilter'], group='filter_scheduler')
-    code, message = result_of(conf, 'query_length')
+    code, message = result_of(conf, 'Query length')
     assert code is Code.FAILURE
     assert 'without IsolatedAggregatesFilter' in message
 
@@ -442,7 +452,7 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     told = ' '.join(result.stdout.replace('|', ' ').split())
     for part in said:
         assert part in told
-    assert 'Check: Query length' in told
+    assert 'Query length' in told
     assert 'run "isolate-aggregates-manage record", and then set' in told
 
 

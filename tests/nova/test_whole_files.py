@@ -28,7 +28,7 @@ def check(tmp_path):
             default_config_files=[],
             default_config_dirs=[],
         )
-        result = Checks(conf)._check_names()
+        result = Checks(conf).result('Names in the configuration')
         return result.code, (result.details or '').replace(f'{path}: ', '')
 
     with config_fixture.Config(conf):
