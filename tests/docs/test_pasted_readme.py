@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of README, pasted on a fresh Debian."""
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+
+import pages
+import pytest
+
+TOOL = pages.ROOT / 'tools' / 'first_hour.py'
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    # Where it finds the pages.
+    monkeypatch.setattr(sys, 'path', [*sys.path])
+    return runpy.run_path(str(TOOL))
+
+
+def test_what_needs_no_cloud_is_pasted_as_it_stands(tool):
+    lines = tool['lines']()
+    text = tool['README'].read_text('utf-8')
+    assert lines.packages == ['python3-venv', 'make', 'git']
+    assert 'make test' not in lines.typed
+    assert [one.split()[0] for one in lines.typed] == [
+        *('make', 'python3', '.', 'pip', 'pip', 'isolate-aggregates')
+    ]
+    for typed in lines.typed:
+        for line in typed.splitlines():
+            assert line.strip() in text
+    assert '...' not in lines.conf
+    assert 'IsolatedAggregatesFilter' in lines.conf
+
+
+@pytest.mark.parametrize(
+    ('text', 'counted'),
+    [
+        ('Some words.\n\n   $ lock create x\n   done\n', (6, True)),
+        ('One ``lock create`` in\na sentence.\n', (6, False)),
+    ],
+)
+def test_words_are_counted_until_an_aggregate_is_isolated(
+    tool, text, counted, tmp_path
+):
+    path = tmp_path / 'README.rst'
+    path.write_text(text)
+    assert tool['words'](path) == counted
+
+
+def test_the_script_types_each_command_and_notes_its_end(tool, tmp_path):
+    home = tmp_path / 'an operator'
+    (home / 'isolate-aggregates').mkdir(parents=True)
+    functions = tool['script'].__globals__
+    functions['HOME'] = str(home)
+    functions['CLONE'] = str(home / 'isolate-aggregates')
+    text = tool['script'](["printf '%s|' a \\\n   'b c'", 'false', 'true'])
+    ended = subprocess.run(
+        ['bash', '-c', text], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, 'a|b c|')
+    [noted] = (home / 'times').read_text().splitlines()
+    moment, _, command = noted.partition('\t')
+    assert float(moment) > 0
+    assert command == "printf '%s|' a 'b c'"
+
+
+@pytest.mark.slow
+def test_a_new_user_gets_to_the_first_answer():
+    if os.geteuid() or not shutil.which('mmdebstrap'):
+        pytest.skip("the superuser and Debian's mmdebstrap are needed")
+    told = subprocess.run(
+        [sys.executable, TOOL], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    assert 'seconds until the first answer' in told
