@@ -31,7 +31,7 @@ CAUSES = (
     'query_too_long', 'refused', 'filter_failed', 'source_failed',
     'not_recorded', 'error', 'nova_refused', 'placement_down',
     'placement_rejected', 'full', 'locked', 'zone', 'project', 'aggregates',
-    'host', 'disabled', 'traits', 'unknown_hosts', 'host_filter', 'claims',
+    'disabled', 'traits', 'host', 'unknown_hosts', 'host_filter', 'claims',
     'no_candidates',
 )  # fmt: skip
 #: What filters in shadow would have changed of a request.

@@ -16,7 +16,7 @@ SENTENCES = {
     'not_recorded': 'what it is placed with could not be recorded',
     'error': 'nova-scheduler failed',
     'nova_refused': 'Nova refused it before it asked Placement',
-    'placement_down': 'Placement did not answer',
+    'placement_down': 'Placement did not answer, or failed',
     'placement_rejected': 'Placement rejected its query',
     'full': 'the hosts that it might use had too little room',
     'locked': 'request filters closed all hosts that would have served it',
