@@ -256,6 +256,8 @@ def _persistent_memory(settings: Settings) -> dict[str, int]:
 
 def is_true(value: str | None) -> bool:
     """Return whether a setting is true, as Nova reads it."""
+    if not value:
+        return False
     # Imported late: the import is slow, and few requests need it.
     from oslo_utils import strutils
 
