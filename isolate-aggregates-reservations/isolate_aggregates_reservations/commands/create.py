@@ -29,8 +29,8 @@ class CreateReservation(common.OneChanged):
     All slots have the size of the servers that use them. They are reserved
     together, for the whole time; if they do not fit, nothing is left behind.
     From the start on, the project may boot servers with the flavor of the
-    reservation. At its end they are permanently deleted. With --dry-run
-    --earliest: shows from when on it fits, and where.
+    reservation. When the reservation ends, these servers are permanently
+    deleted. With --dry-run --earliest: shows from when on it fits, and where.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -155,6 +155,13 @@ def test_invalid_arguments_are_refused(run, arguments, said):
     assert said in result.err.splitlines()[-1]
 
 
+def test_the_help_says_that_servers_do_not_outlive_a_reservation(run):
+    told = ' '.join(run('help', 'reservation', 'create').out.split())
+    assert (
+        'When the reservation ends, these servers are permanently deleted.'
+    ) in told
+
+
 def test_the_unit_is_installed_and_starts_an_existing_command():
     assert units.is_installed(UNIT)
     name, arguments = units.command(UNIT)
