@@ -206,4 +206,4 @@ def test_the_metadata_has_license_summary_and_extras(distribution, wheel):
 
 def test_the_plugin_is_small(wheels):
     """Images of nova-scheduler get all of it."""
-    assert wheels['isolate-aggregates'].stat().st_size < 195_000
+    assert wheels['isolate-aggregates'].stat().st_size < 197_000
