@@ -6,11 +6,13 @@ reports, as ``TESTS_REPORTS`` names it to ``tools/run_tests.py``::
 
     python tools/support_matrix.py reports
 
-A run replaces an older one of the same release of Nova. With ``--check``
-nothing is written; what is missing, failed or stale is reported, for each
-release of Nova that tox runs.
+A run replaces an older one of the same releases of Nova and Python. Without
+Nova the results go into another file, that of versions of Python. With
+``--check`` nothing is written; what is missing, failed or stale is reported,
+for each release of Nova that tox runs and each Python that the metadata names.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 import configparser
 import csv
@@ -25,7 +27,10 @@ import tomllib
 from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).parents[1]
-MATRIX = ROOT / 'doc' / 'source' / 'reference' / 'support-matrix.csv'
+REFERENCE = ROOT / 'doc' / 'source' / 'reference'
+MATRIX = REFERENCE / 'support-matrix.csv'
+# Of the unit tests, which run without Nova.
+PYTHONS = REFERENCE / 'pythons.csv'
 
 PACKAGES = {
     'Nova': 'nova',
@@ -38,6 +43,7 @@ PACKAGES = {
 }
 RESULT = ('Tests', 'Files', 'Passed', 'Failed', 'Skipped', 'Date')
 COLUMNS = ('Nova', 'Placement', 'Python', *RESULT, *list(PACKAGES)[2:])
+PYTHON_COLUMNS = ('Python', *RESULT)
 # Days after which a run says little about the code and about the newest
 # releases: Nova's branches have new ones every few weeks.
 LIMIT = 30
@@ -56,31 +62,50 @@ def versions() -> Row:
     return found
 
 
-def result(reports: Iterable[ElementTree.Element]) -> Row:
-    """Return the result of the reports for one directory.
+def results(reports: Iterable[ElementTree.Element]) -> list[Row]:
+    """Return the result of each directory.
 
     :param reports: The documents that ``pytest --junitxml`` has written.
     """
-    counts = dict.fromkeys(('tests', 'failures', 'errors', 'skipped'), 0)
-    files, dates = set(), []
+    counts: dict[str, Counter[str]] = {}
+    files: dict[str, set[pathlib.PurePosixPath]] = {}
+    dates: dict[str, str] = {}
     for report in reports:
-        for suite in report.iter('testsuite'):
-            dates.append(suite.attrib['timestamp'][:10])
-            for name in counts:
-                counts[name] += int(suite.attrib[name])
+        date = max(
+            s.attrib['timestamp'][:10] for s in report.iter('testsuite')
+        )
         for case in report.iter('testcase'):
-            files.add(_file(case.attrib['classname']))
-    [directory] = {path.parent for path in files}
-    every = len(list((ROOT / directory).glob('test_*.py')))
-    failed = counts['failures'] + counts['errors']
-    return {
-        'Tests': str(directory),
-        'Files': f'{len(files)} of {every}',
-        'Passed': str(counts['tests'] - failed - counts['skipped']),
-        'Failed': str(failed),
-        'Skipped': str(counts['skipped']),
-        'Date': max(dates),
-    }
+            file = _file(case.attrib['classname'])
+            directory = _directory(file)
+            files.setdefault(directory, set()).add(file)
+            dates[directory] = max(date, dates.get(directory, date))
+            outcomes = {part.tag for part in case}
+            counts.setdefault(directory, Counter())[
+                'Failed'
+                if outcomes & {'failure', 'error'}
+                else 'Skipped'
+                if 'skipped' in outcomes
+                else 'Passed'
+            ] += 1
+    return [
+        {
+            'Tests': directory,
+            'Files': f'{len(files[directory])} of {len(every)}',
+            **{
+                outcome: str(counts[directory][outcome])
+                for outcome in ('Passed', 'Failed', 'Skipped')
+            },
+            'Date': dates[directory],
+        }
+        for directory in files
+        for every in [list((ROOT / directory).rglob('test_*.py'))]
+    ]
+
+
+def _directory(file: pathlib.PurePosixPath) -> str:
+    """Return the directory of a file below ``tests``."""
+    below = file.parts.index('tests')
+    return str(pathlib.PurePosixPath(*file.parts[: below + 2]))
 
 
 def _file(classname: str) -> pathlib.PurePosixPath:
@@ -91,13 +116,14 @@ def _file(classname: str) -> pathlib.PurePosixPath:
     return pathlib.PurePosixPath(*parts)
 
 
-def _key(row: Row) -> tuple[str, ...]:
-    return _series(row), row['Python'], row['Tests']
+def _key(row: Row) -> tuple[str, tuple[int, ...], str]:
+    python = tuple(map(int, row['Python'].split('.')))
+    return _series(row), python, row['Tests']
 
 
 def _series(row: Row) -> str:
     """Return the release of Nova without what came in its branch."""
-    return row['Nova'].partition('.')[0]
+    return row.get('Nova', '').partition('.')[0]
 
 
 def merge(rows: Iterable[Row], new: Iterable[Row]) -> list[Row]:
@@ -159,25 +185,57 @@ def date_of_commit() -> datetime.date:
     return datetime.date.fromisoformat(date.strip())
 
 
+def declared() -> list[str]:
+    """Return the versions of Python that the metadata names."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    classifiers = setup['metadata']['classifier']
+    return re.findall(r'Python :: (3\.\d+)$', classifiers, re.MULTILINE)
+
+
+def python_faults(rows: Sequence[Row], today: datetime.date) -> Iterator[str]:
+    """Yield a sentence for each Python without a run that says it works."""
+    for python in declared():
+        again = f'run tox -e py{python.replace(".", "")}-unit.'
+        own = [row for row in rows if row['Python'] == python]
+        if not own:
+            yield f'There is no row for Python {python}; {again}'
+        for row in own:
+            if row['Failed'] != '0':
+                yield f'{row["Tests"]} fails with Python {python}.'
+            age = (today - datetime.date.fromisoformat(row['Date'])).days
+            if age > LIMIT:
+                yield (
+                    f'{row["Tests"]} ran {age} days ago with Python {python}, '
+                    f'more than {LIMIT}; {again}'
+                )
+
+
 def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> int:
-    """Add the reports of one environment to the matrix, or check it."""
+    """Add the reports of one environment to its file, or check both files."""
     if list(arguments) == ['--check']:
-        results = list(faults(read(matrix), date_of_commit()))
-        for fault in results:
-            print(f'{matrix.name}: {fault}')
-        return 1 if results else 0
+        found = [
+            f'{path.name}: {fault}'
+            for path, check in ((matrix, faults), (PYTHONS, python_faults))
+            for fault in check(read(path), date_of_commit())
+        ]
+        print(*found, sep='\n')
+        return 1 if found else 0
     [folder] = arguments
-    by_directory: dict[pathlib.PurePosixPath, list[ElementTree.Element]] = {}
-    for name in sorted(pathlib.Path(folder).glob('*.xml')):
+    installed = versions()
+    path, columns = (
+        (matrix, COLUMNS) if installed['Nova'] else (PYTHONS, PYTHON_COLUMNS)
+    )
+    reports = [
         # Trusted input: written by tests that ran here.
-        report = ElementTree.parse(name).getroot()  # noqa: S314
-        cases = report.iter('testcase')
-        directory = _file(next(cases).attrib['classname']).parent
-        by_directory.setdefault(directory, []).append(report)
-    new = [versions() | result(results) for results in by_directory.values()]
-    rows = merge(read(matrix), new)
-    with matrix.open('w', encoding='utf-8', newline='') as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
+        ElementTree.parse(name).getroot()  # noqa: S314
+        for name in sorted(pathlib.Path(folder).glob('*.xml'))
+    ]
+    rows = merge(read(path), [installed | each for each in results(reports)])
+    with path.open('w', encoding='utf-8', newline='') as file:
+        writer = csv.DictWriter(
+            file, columns, extrasaction='ignore', lineterminator='\n'
+        )
         writer.writeheader()
         writer.writerows(rows)
     return 0

@@ -5,8 +5,11 @@ The build tools are those of the environment of these tests, and so are the
 packages that the program needs.
 """
 
+import csv
+import email
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +30,7 @@ GENERATED = {
     *('AUTHORS', 'ChangeLog', 'PKG-INFO', 'RELEASENOTES.rst'),
     'releasenotes/notes/reno.cache',
 }
+PYTHONS = ROOT / 'doc' / 'source' / 'reference' / 'pythons.csv'
 EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 
 ENVIRONMENT = {
@@ -169,6 +173,27 @@ def shared_files():
     return names | {f'systemd/{path.name}' for path in units}
 
 
+def check_metadata(metadata):
+    """An index says what it runs with, and how far it is."""
+    classifiers = metadata.get_all('Classifier')
+    with PYTHONS.open(newline='') as file:
+        tried = {
+            row['Python'] for row in csv.DictReader(file) if row['Passed']
+        }
+    named = [
+        end
+        for one in classifiers
+        if re.fullmatch(r'3\.\d+', end := one.rpartition(' ')[2])
+    ]
+    assert named == sorted(tried)
+    assert metadata['Requires-Python'] == f'>={named[0]}'
+    [status] = [one for one in classifiers if 'Development Status' in one]
+    assert status == 'Development Status :: 3 - Alpha'
+    assert {'Environment :: OpenStack', 'Typing :: Typed'} < {*classifiers}
+    assert metadata['License'] == 'Apache-2.0'
+    assert metadata['Description-Content-Type'].startswith('text/x-rst')
+
+
 @cases(
     ('make_tree', 'variables', 'by_sdist'),
     {
@@ -213,6 +238,8 @@ def test_the_installed_program_works(make_tree, variables, by_sdist, tmp_path):
         assert wheel.name.startswith(f'{package}-0.')
         with zipfile.ZipFile(wheel) as opened:
             names = opened.namelist()
+            [metadata] = [n for n in names if n.endswith('/METADATA')]
+            check_metadata(email.message_from_bytes(opened.read(metadata)))
         shared |= {
             name.partition('/share/isolate-aggregates/')[2]
             for name in names

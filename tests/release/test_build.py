@@ -193,15 +193,26 @@ def test_the_wheel_passes_check_wheel_contents(wheel):
     run(tool('check-wheel-contents'), wheel)
 
 
-def test_the_metadata_has_license_summary_and_extras(distribution, wheel):
+@pytest.fixture(scope='module')
+def metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [n for n in archive.namelist() if n.endswith('/METADATA')]
-        metadata = email.message_from_bytes(archive.read(name))
+        return email.message_from_bytes(archive.read(name))
+
+
+def test_the_metadata_has_license_summary_and_extras(distribution, metadata):
     assert metadata['Requires-Python'] == '>=3.11'
     assert metadata['License'] == 'Apache-2.0'
     assert metadata['Summary']
     extras = metadata.get_all('Provides-Extra')
     assert set(extras) >= EXTRAS[distribution].keys()
+
+
+def test_a_release_says_where_it_is_hosted(metadata):
+    urls = metadata.get_all('Project-URL', [])
+    if run('git', 'tag', '--points-at', 'HEAD', cwd=ROOT):
+        assert urls
+    assert [one for one in urls if 'example.com' in one] == []
 
 
 def test_the_plugin_is_small(wheels):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page on releasing, done in a clone up to where it leaves the machine."""
 
+import email
 import os
 import pathlib
+import re
 import shlex
 import sys
+import zipfile
 
 import pytest
 from releasing import DISTRIBUTIONS, ROOT, clone, package_of, run, tool
@@ -18,6 +21,14 @@ def _line(beginning):
     lines = [line.strip() for line in PAGE.read_text().splitlines()]
     first = next(each for each in lines if each.startswith(f'$ {beginning}'))
     return first.removeprefix('$ ')
+
+
+def _whole(beginning):
+    """Return the first command of the page that begins so, with all lines."""
+    text = PAGE.read_text()
+    return re.search(
+        rf'^ +\$ ({re.escape(beginning)}(?:.*\\\n)*.*)', text, re.M
+    )[1]
 
 
 def _shown(beginning):
@@ -75,12 +86,25 @@ def test_following_the_page_builds_a_release(releaser):
     assert '0.1.0\n=====' in told
 
 
+def test_the_metadata_says_where_the_code_is_hosted(releaser, tmp_path):
+    releaser.types('sh', '-c', _whole('sed --in-place'))
+    releaser.types('git', 'commit', '--quiet', '--all', '-m', 'Hosted')
+    releaser.types(*_shown('make dist'))
+    for path in (releaser.checkout / 'dist').glob('*.whl'):
+        with zipfile.ZipFile(path) as wheel:
+            [name] = [n for n in wheel.namelist() if n.endswith('/METADATA')]
+            metadata = email.message_from_bytes(wheel.read(name))
+        assert [
+            one.partition(', ')[0] for one in metadata.get_all('Project-URL')
+        ] == ['Source', 'Documentation', 'Bug Tracker']
+
+
 def test_after_a_release_the_version_must_be_raised(releaser):
     releaser.types(*_shown('git tag'))
     releaser.types('git', 'commit', '--quiet', '--allow-empty', '-m', 'Next')
     refused = releaser.types(*_shown('make dist'), expected=(2,))
     assert 'target version' in refused
-    releaser.types('sh', '-c', _line('sed --in-place'))
+    releaser.types('sh', '-c', _line("sed --in-place 's/"))
     releaser.types(*_shown('make dist'))
     built = releaser.built()
     assert len(built) == 6
