@@ -29,8 +29,9 @@ from isolate_aggregates_tools.decisions.sums import Sums
 
 FIELDS = ('lines', 'kind', 'records', 'seconds', 'mebibytes')
 KINDS = ('plain', 'json', 'mixed', 'shadow')
+_TIME = '2026-11-28 10:58:19.986'
 _OTHER = (
-    '2026-11-28 10:58:19.986 7 DEBUG nova.scheduler.manager [None req-1 u p '
+    f'{_TIME} 7 DEBUG nova.scheduler.manager [None req-1 u p '
     '- - default default] Weighed [] select_destinations '
     '/usr/lib/python3/dist-packages/nova/scheduler/manager.py:641'
 )
@@ -84,7 +85,7 @@ def record(number: int, is_shadow: bool) -> dict[str, Any]:
 
 def invented(lines: int, kind: str) -> Iterator[str]:
     """Yield the lines of a log."""
-    header = f'2026-11-28 10:58:19.986 7 INFO {LOGGER} [None req-1 u p - - -] '
+    header = f'{_TIME} 7 INFO {LOGGER} [None req-1 u p - - -] '
     for number in range(lines):
         if kind == 'mixed' and number % 10:
             yield _OTHER
@@ -93,7 +94,10 @@ def invented(lines: int, kind: str) -> Iterator[str]:
             record(number, kind == 'shadow'), separators=(',', ':')
         )
         if kind == 'json':
-            yield json.dumps({'message': text, 'name': LOGGER, 'args': [text]})
+            yield json.dumps(
+                {'message': text, 'asctime': _TIME, 'name': LOGGER}
+                | {'msg': '%s', 'args': [text], 'levelname': 'INFO'}
+            )
         else:
             yield header + text
 

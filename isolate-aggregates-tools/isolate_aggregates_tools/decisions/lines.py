@@ -8,6 +8,7 @@ text.
 """
 
 from collections.abc import Mapping
+import contextlib
 import enum
 import json
 import re
@@ -61,6 +62,12 @@ _DEPTH = 3
 
 _DECODER = json.JSONDecoder()
 
+# What oslo.log's JSON of our logger begins with, before and after the text.
+_OSLO_BEGINNING = '{"message": "'
+_OSLO_NAME = re.compile(
+    rf', "asctime": "[^"\\\\]*", "name": "{re.escape(LOGGER)}", '
+)
+
 
 class Unread(enum.Enum):
     """Why a line that seems to have a record is not counted."""
@@ -88,7 +95,7 @@ _LOGGER = LOGGER.encode()
 
 def _of_text(text: str, depth: int) -> dict[str, Any] | Unread | None:
     text = _plain(text)
-    container = _CONTAINER.match(text)
+    container = None if text.startswith('{') else _CONTAINER.match(text)
     json_at = container.end() if container else 0
     if text.startswith('{', json_at):
         if container and container['part'] == 'P':
@@ -103,6 +110,13 @@ def _of_text(text: str, depth: int) -> dict[str, Any] | Unread | None:
 
 
 def _of_json(text: str, depth: int) -> dict[str, Any] | Unread | None:
+    if text.startswith(_OSLO_BEGINNING):
+        # The rest has the same text again, which would take as long.
+        with contextlib.suppress(ValueError):
+            at = len(_OSLO_BEGINNING) - 1
+            inner, end = _DECODER.raw_decode(text, at)
+            if _OSLO_NAME.match(text, end):
+                return _record(inner, 0)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -168,17 +182,16 @@ def _record(text: str, start: int) -> dict[str, Any] | Unread | None:
 def _is_complete(document: Mapping[str, Any]) -> bool:
     """Return whether a record has what is read of it, of the right type."""
     try:
+        flavor = document['flavor']
         return (
-            all(
-                isinstance(document[key], str)
-                for key in ('at', 'request', 'operation', 'result')
-            )
-            and all(
-                document[key] is None or isinstance(document[key], str)
-                for key in ('server', 'project')
-            )
-            and isinstance(document['flavor']['id'], str)
-            and isinstance(document['flavor'].get('name', ''), str)
+            isinstance(document['at'], str)
+            and isinstance(document['request'], str)
+            and isinstance(document['operation'], str)
+            and isinstance(document['result'], str)
+            and isinstance(document['server'], str | None)
+            and isinstance(document['project'], str | None)
+            and isinstance(flavor['id'], str)
+            and isinstance(flavor.get('name', ''), str)
             # It is left out of a line that would be too long.
             and isinstance(document.get('keys', {}), dict)
             and isinstance(document.get('cause', ''), str)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums up records of decisions."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import itertools
 from typing import Any
 
 # The most requests that are named; further ones are counted.
@@ -59,7 +58,7 @@ class Sums:
         self.effects: Counter[str] = Counter()
         #: By kind and by the id of what it is a sum of.
         self.counts: dict[str, dict[str | None, Counts]] = {
-            kind: {} for kind in KINDS
+            kind: defaultdict(Counts) for kind in KINDS
         }
         #: The last name of each flavor, by id.
         self.flavors: dict[str, str] = {}
@@ -114,18 +113,18 @@ class Sums:
         self, record: Mapping[str, Any], effect: str, names: Iterable[str]
     ) -> None:
         flavor = record['flavor']
-        self.flavors[flavor['id']] = flavor.get('name', flavor['id'])
-        keys: list[tuple[str, str | None]] = [
-            ('project', record['project']),
-            ('flavor', flavor['id']),
-            ('day', record['at'][:10]),
-            *(('lock', name) for name in names),
+        identity = flavor['id']
+        self.flavors[identity] = flavor.get('name', identity)
+        of_kind = self.counts
+        found = [
+            of_kind['project'][record['project']],
+            of_kind['flavor'][identity],
+            of_kind['day'][record['at'][:10]],
+            *map(of_kind['lock'].__getitem__, names),
         ]
         if not self.of_shadow:
-            keys.append(('cause', record.get('cause')))
-        for kind, key in keys:
-            if (counts := self.counts[kind].get(key)) is None:
-                counts = self.counts[kind][key] = Counts()
+            found.append(of_kind['cause'][record.get('cause')])
+        for counts in found:
             counts.requests += 1
             if effect:
                 counts.effects[effect] += 1
@@ -158,19 +157,20 @@ def locks(record: Mapping[str, Any]) -> list[str]:
 
 def _closing(hosts: Mapping[str, Any] | None) -> set[str]:
     """Return the locks in what closes some hosts."""
-    entries = itertools.chain.from_iterable((hosts or {}).values())
-    return {name for entry in entries for name in names_of(entry)}
+    found: set[str] = set()
+    for entries in (hosts or {}).values():
+        for entry in entries:
+            found.update(names_of(entry))
+    return found
 
 
-def names_of(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the locks of an entry of what closes a host.
+def names_of(entry: Mapping[str, Any]) -> Sequence[str]:
+    """Return the locks of an entry of what closes a host.
 
     They are the metadata, or the aggregates if the filter does not tell which
     metadata it is.
     """
     if 'in_none_of' in entry:
-        yield f'outside of {", ".join(entry["in_none_of"])}'
-    elif found := entry.get('locks'):
-        yield from found
-    else:
-        yield f'aggregate {entry.get("name")}'
+        return (f'outside of {", ".join(entry["in_none_of"])}',)
+    found: Sequence[str] = entry.get('locks', ())
+    return found or (f'aggregate {entry.get("name")}',)

@@ -285,6 +285,15 @@ def test_text_of_tenants_in_json_is_no_record(message, user):
     assert not is_forged(read(json.dumps(journal)))
 
 
+def test_json_of_oslo_log_is_read_no_further_than_the_logger():
+    """It has the record again in its arguments, and takes twice as long."""
+    text = logged(formatters.JSONFormatter(), LOGGER, TEXT, 'user')
+    half = text[: text.index('"args"') + 20]
+    assert read(text) == read(half) == RECORD
+    other = half.replace(f'"name": "{LOGGER}"', f'"name": "{LOGGER}.x"')
+    assert read(other) is Unread.FORMAT
+
+
 @settings(max_examples=300, deadline=None)
 @given(hint=TENANTS, user=ONE_LINE)
 def test_text_of_tenants_in_a_record_stays_in_it(conf, hint, user):
