@@ -25,8 +25,6 @@ def calls(live, http):
 
 READING = {
     'audit': ('audit',),
-    'explain': ('explain', *WINDOWS),
-    'check': ('check', '--host', 'win-1', *WINDOWS),
     'capacity list': ('capacity', 'list', *WINDOWS),
     'matrix list': ('matrix', 'list'),
     'lock show': ('lock', 'show', 'win-hosts'),
@@ -46,8 +44,20 @@ def test_commands_that_change_nothing_remember(run, calls, config, arguments):
 @cases(
     'arguments',
     {
-        'audit --fix': ('audit', '--fix', '--dry-run'),
+        'explain': ('explain', *WINDOWS),
+        'check': ('check', '--host', 'win-1', *WINDOWS),
         'sync': ('sync', '--dry-run'),
+    },
+)
+def test_what_a_few_lists_tell_is_not_read(run, calls, config, arguments):
+    assert calls(run, '--config-file', config(ISOLATE), *arguments) == 0
+
+
+@pytest.mark.usefixtures('in_environment')
+@cases(
+    'arguments',
+    {
+        'audit --fix': ('audit', '--fix', '--dry-run'),
         'snapshot save': ('snapshot', 'save', '--no-servers', '--output'),
         'relocation create': (
             *('relocation', 'create', '--host', 'win-1', '--dry-run'),
