@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the tags of Keystone domains with their projects."""
+"""Domains and projects of Keystone, and the tags that domains have."""
 
 from collections.abc import Collection, Iterator, Mapping
 import dataclasses
@@ -10,6 +10,29 @@ from isolate_aggregates.aggregates.domains import PREFIX, of, tag
 # The ids of the projects of domains, including disabled ones, by id of the
 # domain; None if it does not exist.
 Projects = Mapping[str, frozenset[str] | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Project:
+    """A project of Keystone.
+
+    :param domain: The id of its domain.
+    """
+
+    id: str
+    name: str
+    domain: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Keystone:
+    """All domains and projects of a Keystone, including disabled ones.
+
+    :param domains: The names of the domains, by id.
+    """
+
+    domains: Mapping[str, str]
+    projects: tuple[Project, ...] = ()
 
 
 def projects(aggregate: Aggregate, domain_id: str) -> dict[str, str]:

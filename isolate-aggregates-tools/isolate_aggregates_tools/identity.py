@@ -6,9 +6,9 @@ for the configured region or interface. See the `Identity API reference
 <https://docs.openstack.org/api-ref/identity/v3/#projects>`_.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 from urllib import parse
 
 from keystoneauth1 import adapter
@@ -19,6 +19,9 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates_tools import api_client, errors
+from isolate_aggregates_tools.domains import Keystone, Project
+
+_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,13 +99,7 @@ class KeystoneClient:
         :raises ServiceError: if Keystone cannot be asked, or does not answer
             for all projects.
         """
-        if not self._address:
-            raise exception.ServiceError(
-                'Keystone',
-                None,
-                'cannot be asked for domains: this auth type does not use '
-                'Keystone.',
-            )
+        self._check_address()
         path = f'{self._root}/domains/{parse.quote(domain_id, safe="")}'
         # Asked first: a list of projects would be empty without an error if
         # the credentials may not see the domain.
@@ -120,27 +117,76 @@ class KeystoneClient:
         # Some databases compare ids case-insensitively.
         if actual != domain_id:
             return None
-        return Domain(actual, name, self._projects(actual))
+        projects = self._listed(
+            f'projects?{parse.urlencode({"domain_id": actual})}',
+            f'projects of domain {actual}',
+            lambda document: frozenset(
+                str(each['id'])
+                for each in document['projects']
+                if each['domain_id'] == actual
+            ),
+        )
+        return Domain(actual, name, projects)
 
-    def _projects(self, domain_id: str) -> frozenset[str]:
-        query = parse.urlencode({'domain_id': domain_id})
-        path = f'{self._root}/projects?{query}'
+    def everything(self) -> Keystone:
+        """Return all domains and projects.
 
-        def parsed(document: Any) -> frozenset[str]:
+        :raises ServiceError: if Keystone cannot be asked, or does not list all
+            of them.
+        """
+        self._check_address()
+        return Keystone(
+            self._listed(
+                'domains',
+                'domains',
+                lambda document: {
+                    str(each['id']): str(each['name'])
+                    for each in document['domains']
+                },
+            ),
+            self._listed(
+                'projects',
+                'projects',
+                lambda document: tuple(
+                    Project(
+                        str(each['id']),
+                        str(each['name']),
+                        str(each['domain_id']),
+                    )
+                    for each in document['projects']
+                ),
+            ),
+        )
+
+    def _check_address(self) -> None:
+        if not self._address:
+            raise exception.ServiceError(
+                'Keystone',
+                None,
+                'cannot be asked for domains: this auth type does not use '
+                'Keystone.',
+            )
+
+    def _listed(
+        self, path: str, what: str, parse_list: Callable[[Any], _T]
+    ) -> _T:
+        """Return a list that must be whole.
+
+        :param what: What is listed, in the plural.
+        """
+        path = f'{self._root}/{path}'
+
+        def parsed(document: Any) -> _T:
             # Keystone may answer with a part of a long list.
             links = document.get('links') or {}
             if document.get('truncated') or links.get('next'):
                 raise exception.ServiceError(
                     'Keystone',
                     self._service.endpoint,
-                    f'returns only a part of the projects of domain '
-                    f'{domain_id}; raise its list_limit.',
+                    f'returns only a part of the {what}; raise its '
+                    'list_limit.',
                 )
-            return frozenset(
-                str(each['id'])
-                for each in document['projects']
-                if each['domain_id'] == domain_id
-            )
+            return parse_list(document)
 
         answer = self._service.request('GET', path)
         return self._service.parsed(

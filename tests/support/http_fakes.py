@@ -56,6 +56,8 @@ class FakeKeystone:
         self._region = region
         http.get(AUTH_URL, json={'version': fixture.V3Discovery(AUTH_URL)})
         http.post(f'{AUTH_URL}/auth/tokens', json=self._token)
+        for kind in ('domains', 'projects'):
+            http.get(f'{AUTH_URL}/{kind}', json={kind: []})
 
     def _token(self, request, context):
         password = request.json()['auth']['identity']['password']

@@ -18,6 +18,7 @@ from isolate_aggregates_tools.compute.servers import (
     Server,
     Servers,
 )
+from isolate_aggregates_tools.domains import Keystone
 from isolate_aggregates_tools.mirrored.compute_services import (
     CloudIndex,
     enabled_hosts,
@@ -44,6 +45,7 @@ class Snapshot:
         by id; None if a domain does not exist. A cloud file may not have all.
     :param servers: The servers of all projects; None if they were left out.
     :param services: The compute services; None if unknown.
+    :param keystone: The names of projects and domains; None if unknown.
     """
 
     origin: str
@@ -64,6 +66,7 @@ class Snapshot:
     )
     servers: Servers | None = None
     services: tuple[ComputeService, ...] | None = None
+    keystone: Keystone | None = None
 
     @lazy_property
     def index(self) -> AggregateIndex:

@@ -129,7 +129,9 @@ class Rehearse(output.ReportLister):
 
     def _cloud(self, args: argparse.Namespace) -> Snapshot:
         if not args.snapshot:
-            return snapshots.taken(self.app, not args.no_servers)
+            return snapshots.with_names(
+                self.app, snapshots.taken(self.app, not args.no_servers)
+            )
         snapshot = cloud_file.load(args.snapshot)
         clouds.apply_settings(self.app.conf, snapshot)
         if args.no_servers:

@@ -41,7 +41,9 @@ class SaveSnapshot(usage.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         cloud_file.check_output(parsed_args.output)
-        snapshot = taken(self.app, not parsed_args.no_servers)
+        snapshot = with_names(
+            self.app, taken(self.app, not parsed_args.no_servers)
+        )
         cloud_file.save(snapshot, parsed_args.output)
         known = snapshot.servers
         servers = '' if known is None else f', {len(known.placed)} servers'
@@ -51,6 +53,26 @@ class SaveSnapshot(usage.Command):
             f'{len(snapshot.flavors)} flavors and '
             f'{len(snapshot.images)} images to {parsed_args.output}.\n'
         )
+
+
+def with_names(app: Any, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of the live cloud with the names in Keystone.
+
+    Without them it is as good for all but tools that name projects.
+    """
+    # It loads keystoneauth, which cloud files do not need.
+    from isolate_aggregates_tools.identity import KeystoneClient
+
+    try:
+        known = KeystoneClient(app.connect()).everything()
+    except exception.ServiceError as exc:
+        LOG.warning(
+            'The names of projects are left out, so tools that are rehearsed '
+            'cannot name projects: %s',
+            exc,
+        )
+        return snapshot
+    return dataclasses.replace(snapshot, keystone=known)
 
 
 def taken(app: Any, servers: bool) -> Snapshot:

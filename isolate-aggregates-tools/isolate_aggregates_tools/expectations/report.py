@@ -154,7 +154,8 @@ def digest_of_cloud(
 
     :param nova_release: The release of Nova that is assumed.
     """
-    state = serialize.document(snapshot)
+    # Names of projects decide nothing.
+    state = serialize.document(dataclasses.replace(snapshot, keystone=None))
     state['settings'] = {
         f'{group}.{option}': options.value_of(conf, group, option)
         for group, option in options.CLOUD_SETTINGS

@@ -6,6 +6,7 @@ import re
 import secrets
 from typing import Any
 
+from isolate_aggregates_tools.domains import Keystone, Project
 from isolate_aggregates_tools.rehearse.exchange import (
     Answer,
     Refused,
@@ -16,9 +17,10 @@ from isolate_aggregates_tools.rehearse.exchange import (
 from isolate_aggregates_tools.rehearse.world import World
 
 REGION = 'RegionOne'
-PROJECT = 'ad0000000000000000000000000000ad'
 USER = 'admin'
 _DOMAIN = {'id': 'default', 'name': 'Default'}
+# That of the tool, where the cloud has no such project.
+_PROJECT = Project('ad0000000000000000000000000000ad', USER, _DOMAIN['id'])
 # What a cloud file does not say of projects, domains and services.
 _PLAIN: Mapping[str, Any] = {'enabled': True, 'description': ''}
 _ISSUED = '2026-01-01T00:00:00.000000Z'
@@ -50,6 +52,14 @@ _SERVICES: Mapping[str, tuple[str, str]] = {
 }
 
 
+def own_project(known: Keystone | None) -> Project:
+    """Return the project that the tool works in."""
+    key = _PROJECT.name, _PROJECT.domain
+    projects = known.projects if known else ()
+    some = (one for one in projects if (one.name, one.domain) == key)
+    return next(some, _PROJECT)
+
+
 class Identity:
     """Keystone's API: one administrator, whose password is new each time.
 
@@ -63,6 +73,18 @@ class Identity:
         self._world = world
         self._url = url
         self._regions = sorted({REGION, *regions})
+        self._known = world.before.keystone
+        # Its names, or the ids that the file names anywhere.
+        known = self._known or Keystone(
+            {},
+            tuple(
+                Project(key, key, _DOMAIN['id'])
+                for key in sorted(world.projects)
+            ),
+        )
+        self._domains = {_DOMAIN['id']: _DOMAIN['name'], **known.domains}
+        self._project = own_project(self._known)
+        self._projects = dict.fromkeys((*known.projects, self._project))
         self.password = secrets.token_urlsafe(16)
         self.token = secrets.token_urlsafe(24)
 
@@ -96,8 +118,21 @@ class Identity:
     def _list(self, asked: Request, path: str) -> Answer:
         match = re.fullmatch('/v3/(?:auth/)?([a-z]+)(?:/([^/]+))?', path)
         kinds = {
-            'projects': self._projects(),
-            'domains': [{**_DOMAIN, **_PLAIN}],
+            'projects': [
+                {
+                    'id': one.id,
+                    'name': one.name,
+                    'domain_id': one.domain,
+                    'is_domain': False,
+                    'parent_id': one.domain,
+                    **_PLAIN,
+                }
+                for one in self._projects
+            ],
+            'domains': [
+                {'id': key, 'name': name, **_PLAIN}
+                for key, name in self._domains.items()
+            ],
             'regions': [
                 {'id': name, 'description': '', 'parent_region_id': None}
                 for name in self._regions
@@ -118,7 +153,7 @@ class Identity:
             for one in found:
                 if one['id'] == key:
                     return Answer(200, {kind[:-1]: one})
-            if kind == 'projects':
+            if kind == 'projects' and not self._known:
                 # It may well exist, with nothing in the file.
                 raise Unknown(f'whether there is a project {key}')
             raise Refused(404, f'could not find {kind[:-1]}: {key}')
@@ -128,27 +163,18 @@ class Identity:
             for one in found
             if all(one.get(k, v) == v for k, v in asked.query.items())
         ]
-        if kind == 'projects' and 'name' in asked.query and not some:
+        if (
+            kind == 'projects'
+            and not self._known
+            and not some
+            and 'name' in asked.query
+        ):
             raise Unknown(f'the id of project {asked.query["name"]}')
         links = {'self': self._link(kind), 'next': None, 'previous': None}
         return Answer(200, {kind: some, 'links': links})
 
     def _link(self, kind: str, key: str = '') -> str:
         return f'{self._url}/identity/v3/{kind}/{key}'.rstrip('/')
-
-    def _projects(self) -> list[dict[str, Any]]:
-        ids = {key: key for key in sorted(self._world.projects)}
-        return [
-            {
-                'id': key,
-                'name': name,
-                'domain_id': _DOMAIN['id'],
-                'is_domain': False,
-                'parent_id': _DOMAIN['id'],
-                **_PLAIN,
-            }
-            for key, name in {**ids, PROJECT: USER}.items()
-        ]
 
     def _check(self, body: Any) -> None:
         """Check that the tool has no other credentials."""
@@ -166,15 +192,21 @@ class Identity:
             )
 
     def _token(self) -> dict[str, Any]:
+        key = _DOMAIN['id']
+        domain = {'id': key, 'name': self._domains[key]}
         return {
             'methods': ['password'],
             'user': {
                 'id': 'ad' * 16,
                 'name': USER,
-                'domain': _DOMAIN,
+                'domain': domain,
                 'password_expires_at': None,
             },
-            'project': {'id': PROJECT, 'name': USER, 'domain': _DOMAIN},
+            'project': {
+                'id': self._project.id,
+                'name': USER,
+                'domain': domain,
+            },
             'roles': [
                 {'id': name, 'name': name}
                 for name in ('admin', 'member', 'reader')

@@ -20,7 +20,7 @@ from isolate_aggregates_tools.rehearse.exchange import (
     page,
 )
 from isolate_aggregates_tools.rehearse.hosts import Hosts
-from isolate_aggregates_tools.rehearse.identity import PROJECT
+from isolate_aggregates_tools.rehearse.identity import own_project
 from isolate_aggregates_tools.rehearse.world import World
 
 _MADE = '2026-01-01T00:00:00Z'
@@ -91,7 +91,7 @@ class Servers:
             raise Unknown('deleted servers')
         project = query.get('project_id', query.get('tenant_id'))
         if not _is_true(query.get('all_tenants')):
-            project = PROJECT
+            project = own_project(self._world.before.keystone).id
         found = [
             self._document(one, asked, detail)
             for one in self._placed

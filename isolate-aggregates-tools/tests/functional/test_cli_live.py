@@ -9,11 +9,12 @@ import json
 import textwrap
 
 from cases import cases
-from http_fakes import CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
+from http_fakes import AUTH_URL, CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
 from live_example import ISOLATE
 import pytest
 
 from isolate_aggregates_tools.cloud.file import cloud_file
+from isolate_aggregates_tools.domains import Keystone
 
 WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
@@ -211,6 +212,7 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     )
     assert (saved.code, saved.err) == (0, '')
     saved_cloud = cloud_file.load(path)
+    assert saved_cloud.keystone == Keystone({})
     services = saved_cloud.services or ()
     assert {(each.host, each.is_up) for each in services} == {
         (provider.host, True) for provider in saved_cloud.providers
@@ -251,6 +253,19 @@ def test_a_saved_cloud_has_the_digest_of_the_live_one(
     assert told['cloud']['source'].startswith('live cloud with Placement at')
     assert told['cloud']['sha256'] == of_file['cloud']['sha256']
     assert told['files'] == of_file['files'][:1]
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_names_that_keystone_does_not_show_are_left_out(
+    run, live, http, config, tmp_path
+):
+    http.get(f'{AUTH_URL}/projects', status_code=403)
+    path = str(tmp_path / 'saved.yaml')
+    nova = config(ISOLATE)
+    saved = run('--config-file', nova, 'snapshot', 'save', '--output', path)
+    assert saved.code == 0
+    assert 'The names of projects are left out' in saved.err
+    assert cloud_file.load(path).keystone is None
 
 
 @pytest.mark.usefixtures('in_environment')

@@ -13,6 +13,7 @@ from real_keystone import RealKeystone
 from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.domains import Project
 from isolate_aggregates_tools.identity import KeystoneClient
 
 pytest.importorskip('keystone')
@@ -120,6 +121,17 @@ def test_a_user_who_may_not_see_a_domain_is_told_so(keystone):
     )
     with pytest.raises(exception.ServiceDenied):
         reader.domain_of_id(hidden)
+
+
+def test_all_domains_and_projects_have_names(keystone):
+    named = keystone.create('domain', name='named & more')
+    project = keystone.create(
+        'project', name='off', domain_id=named, enabled=False
+    )
+    known = keystone.reader.everything()
+    assert known.domains['default'] == 'Default'
+    assert known.domains[named] == 'named & more'
+    assert Project(project, 'off', named) in known.projects
 
 
 def test_a_part_of_a_long_list_is_refused(service, keystone):

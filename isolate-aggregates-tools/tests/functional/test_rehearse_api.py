@@ -19,6 +19,7 @@ from isolate_aggregates_tools.compute.servers import (
     ServerGroup,
     Servers,
 )
+from isolate_aggregates_tools.domains import Keystone, Project
 from isolate_aggregates_tools.rehearse.service import Service
 from isolate_aggregates_tools.rehearse.world import World
 from isolate_aggregates_tools.testing import make_compute_node, make_snapshot
@@ -376,6 +377,48 @@ def test_servers_are_listed_by_host_and_project():
 def test_documents_of_identity_have_the_form_of_keystone(held, path, schema):
     answer = held.session.get(f'{held.service.url}/identity/v3/{path}')
     jsonschema.validate(answer.json(), schema)
+
+
+KEYSTONE = Keystone(
+    {'default': 'Main', 'd' * 32: 'sales'},
+    (
+        Project('a' * 32, 'web', 'default'),
+        Project('b' * 32, 'web', 'd' * 32),
+        Project('c' * 32, 'admin', 'default'),
+    ),
+)
+
+
+def identity_of(held, path):
+    url = f'{held.service.url}/identity/v3/{path}'
+    return held.session.get(url, raise_exc=False)
+
+
+def test_projects_are_found_by_names_that_the_file_has():
+    with contextlib.closing(Held(held_cloud(keystone=KEYSTONE))) as held:
+        for query, ids in (
+            ('name=web', 'ab'),
+            (f'name=web&domain_id={"d" * 32}', 'b'),
+            ('domain_id=default', 'ac'),
+            ('name=gone', ''),
+        ):
+            found = identity_of(held, f'projects?{query}').json()['projects']
+            assert [one['id'] for one in found] == [key * 32 for key in ids]
+        [sales] = identity_of(held, 'domains?name=sales').json()['domains']
+        assert sales['id'] == 'd' * 32
+        # As clients look a name up that may be an id.
+        assert identity_of(held, 'projects/web').status_code == 404
+        assert held.session.get_project_id() == 'c' * 32
+        assert held.world.unknown == []
+
+
+def test_projects_without_names_are_not_known(held):
+    assert identity_of(held, 'projects?name=web').status_code == 501
+    assert identity_of(held, 'projects/web').status_code == 501
+    assert held.world.unknown == [
+        'GET keystone /v3/projects: the id of project web',
+        'GET keystone /v3/projects/web: whether there is a project web',
+    ]
 
 
 def test_a_microversion_of_a_later_nova_is_refused():

@@ -5,12 +5,14 @@ import dataclasses
 
 from cases import cases
 from oslo_config import cfg
+import pytest
 
 from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates import Aggregate, domains
 from isolate_aggregates_tools import audit
 from isolate_aggregates_tools import domains as tools_domains
 from isolate_aggregates_tools.cloud.file import document, serialize
+from isolate_aggregates_tools.cloud.file.contradictions import Contradictions
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 
 OWN = domains.tag('acme')
@@ -102,3 +104,29 @@ def test_a_cloud_file_has_the_domains():
     ]
     again = document.to_snapshot(saved, 'file')
     assert dataclasses.replace(again, settings={}) == snapshot
+
+
+def test_a_cloud_file_has_the_names_in_keystone():
+    project = tools_domains.Project('a', 'web', 'acme')
+    known = tools_domains.Keystone({'acme': 'Acme'}, (project,))
+    snapshot = Snapshot('file', keystone=known)
+    saved = serialize.document(snapshot)
+    assert saved['keystone'] == {
+        'domains': [{'id': 'acme', 'name': 'Acme'}],
+        'projects': [{'id': 'a', 'name': 'web', 'domain': 'acme'}],
+    }
+    again = document.to_snapshot(saved, 'file')
+    assert dataclasses.replace(again, settings={}) == snapshot
+
+
+def test_names_in_keystone_are_checked():
+    saved = serialize.document(Snapshot('file'))
+    web = {'id': 'a', 'name': 'web', 'domain': 'acne'}
+    saved['keystone'] = {
+        'domains': [{'id': 'acme', 'name': 'Acme'}],
+        'projects': [web, web],
+    }
+    with pytest.raises(Contradictions) as caught:
+        document.to_snapshot(saved, 'file')
+    assert "also has the id 'a'" in str(caught.value)
+    assert "'acne', which is no domain of this file" in str(caught.value)

@@ -12,6 +12,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools import errors as tools_errors
+from isolate_aggregates_tools.domains import Project
 from isolate_aggregates_tools.identity import Domain, KeystoneClient
 
 
@@ -169,6 +170,30 @@ def test_a_part_of_the_projects_is_an_error(projects, http, part):
     http.get(f'{PROJECTS}?domain_id={SALES}', json=listed)
     with pytest.raises(exception.ServiceError, match='only a part'):
         reader().domain_of_id(SALES)
+
+
+def test_all_projects_have_their_names(projects):
+    known = reader().everything()
+    assert known.domains == {'default': 'Default', SALES: 'sales'}
+    assert known.projects[:2] == (
+        Project(ACME, 'acme', 'default'),
+        Project(OTHER, 'acme', SALES),
+    )
+
+
+@pytest.mark.parametrize('path', [DOMAINS, PROJECTS])
+@pytest.mark.parametrize(
+    'answer',
+    [
+        {'status_code': 403},
+        {'json': {'domains': [], 'projects': [], 'truncated': True}},
+        {'json': {}},
+    ],
+)
+def test_some_of_the_names_are_not_all(projects, http, path, answer):
+    http.get(path, **answer)
+    with pytest.raises(exception.ServiceError):
+        reader().everything()
 
 
 @pytest.mark.parametrize('status', [401, 403, 500, 503])

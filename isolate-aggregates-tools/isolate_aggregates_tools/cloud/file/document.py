@@ -35,6 +35,7 @@ from isolate_aggregates_tools.compute.servers import (
     Servers,
     hints_from,
 )
+from isolate_aggregates_tools.domains import Keystone, Project
 from isolate_aggregates_tools.placement import names
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
 from isolate_aggregates_tools.request import ResourceGroup
@@ -149,6 +150,7 @@ class _Reader:
             domains=domains,
             servers=servers,
             services=placing.services(self._document),
+            keystone=self._keystone(),
         )
 
     def _domains(self) -> Iterator[tuple[str, frozenset[str] | None]]:
@@ -163,6 +165,30 @@ class _Reader:
         for entry in entries:
             ids = entry['projects']
             yield entry['id'], None if ids is None else frozenset(ids)
+
+    def _keystone(self) -> Keystone | None:
+        entry = self._document.get('keystone')
+        if entry is None:
+            return None
+        for kind, some in entry.items():
+            self.contradictions.once(
+                'the id',
+                (
+                    (each['id'], ('keystone', kind, number))
+                    for number, each in enumerate(some)
+                ),
+            )
+        names = {each['id']: each['name'] for each in entry['domains']}
+        for number, each in enumerate(entry['projects']):
+            self.contradictions.look_up(
+                ('keystone', 'projects', number, 'domain'),
+                each['domain'],
+                names,
+                'which is no domain of this file',
+            )
+        return Keystone(
+            names, tuple(Project(**each) for each in entry['projects'])
+        )
 
     def _check_hosts(self, hosts: Collection[str]) -> None:
         for number, entry in enumerate(self._document.get('aggregates', [])):

@@ -45,6 +45,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
                 for each, ids in sorted(snapshot.domains.items())
             ],
         ),
+        **_keystone(snapshot),
         # All memberships are written explicitly, as the mirror in the live
         # cloud may be incomplete.
         'mirror_host_aggregates': False,
@@ -83,6 +84,21 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         ],
         **_servers(snapshot),
         **placing.document(snapshot),
+    }
+
+
+def _keystone(snapshot: Snapshot) -> dict[str, Any]:
+    known = snapshot.keystone
+    if known is None:
+        return {}
+    return {
+        'keystone': {
+            'domains': [
+                {'id': key, 'name': name}
+                for key, name in sorted(known.domains.items())
+            ],
+            'projects': [vars(project) for project in known.projects],
+        }
     }
 
 
