@@ -33,7 +33,7 @@ class Context:
     def is_alone(self, root: Provider) -> bool:
         """Return whether the root is the only provider a host can use."""
         number = self.index.numbers[root.uuid]
-        return len(self.index.trees[number]) == 1 and (
+        return len(self.index.trees.get(number, ())) == 1 and (
             number not in self.sharing
         )
 
@@ -57,8 +57,16 @@ class HostProviders:
         self.root = root
         self.sharing = [providers[n] for n in context.sharing.get(number, ())]
         # The providers of the tree, root first, then those sharing with it.
-        self.around = [providers[n] for n in context.index.trees[number]]
+        # A compute node that was moved below another provider has no tree.
+        tree = context.index.trees.get(number, (number,))
+        self.around = [providers[n] for n in tree]
         self.around += self.sharing
+
+    def name_of(self, uuid: str | None) -> str:
+        """Return the name of a provider; its uuid if it is unknown."""
+        index = self.context.index
+        number = index.numbers.get(uuid or '')
+        return str(uuid) if number is None else index.providers[number].name
 
     def owns(self, provider: Provider) -> bool:
         """Return whether a provider is in the host's own tree."""

@@ -419,6 +419,28 @@ class FromNode(Requirement):
 
 
 @dataclasses.dataclass(frozen=True)
+class AtRoot(Requirement):
+    """A compute node that is the root of its provider tree.
+
+    Nova creates no other ones, but clients can move one below another
+    provider. Then Placement offers it as a part of the other tree.
+    """
+
+    kind = 'root-node'
+
+    @property
+    def label(self) -> str:
+        return 'Nova: the compute node is the root of its provider tree'
+
+    def reason(self, host: HostProviders) -> str:
+        parent = host.name_of(host.root.parent)
+        return (
+            f'its compute node is below resource provider {parent}, but Nova '
+            'expects it to be the root of its tree'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class Accepted(Requirement):
     """A query that Placement does not reject as invalid."""
 

@@ -25,6 +25,7 @@ from isolate_aggregates_tools.explain.host import Context, HostProviders
 from isolate_aggregates_tools.explain.offers import Offers
 from isolate_aggregates_tools.explain.requirements import (
     Accepted,
+    AtRoot,
     FromNode,
     Requirement,
 )
@@ -205,9 +206,14 @@ class _Alike:
 class _Explainer:
     def __init__(self, snapshot: Snapshot, request: DividedRequest) -> None:
         self._request = request
-        # The last one is not part of the request.
-        self._requirements = (*request.requirements, FromNode(None))
+        # The last two are not part of the request.
+        self._requirements = (
+            *request.requirements,
+            FromNode(None),
+            AtRoot(None),
+        )
         self._node = frozenset({len(request.requirements)})
+        self._root = frozenset({len(request.requirements) + 1})
         self._everything = frozenset(range(len(request.requirements)))
         self._offers = Offers(provider_index(snapshot), request)
         self._index = self._offers.index
@@ -309,7 +315,9 @@ class _Explainer:
         The first causes are single requirements that exclude a host even if
         all others are dropped. Conflicts of several requirements follow.
         """
-        parts = [_Alike(self._hosts, ())]
+        if moved := self._hosts & ~self._index.roots:
+            yield _Alike(moved, (self._root,))
+        parts = [_Alike(self._hosts & self._index.roots, ())]
         for place in sorted(self._everything):
             others = self._offered(self._everything - {place}, self._hosts)
             parts = [
@@ -439,7 +447,7 @@ class _Explainer:
         self, causes: Sequence[_Places], size: int
     ) -> Iterator[_Places]:
         """Yield the sets of this size that intersect every cause."""
-        if len(causes) > size or self._node in causes:
+        if len(causes) > size or self._node in causes or self._root in causes:
             return
         single = frozenset().union(*(c for c in causes if len(c) == 1))
         rest = sorted(self._everything - single)

@@ -101,8 +101,6 @@ def places(cloud, memory=None, members_of=None, amounts=None):
 @pytest.mark.slow
 def test_it_explains_every_host_like_reading_everything(cloud):
     chance = cloud.chance
-    # No compute node is below another provider.
-    cloud.adopt = lambda: None
     memory = ProviderMemory()
     candidates = 0
     for number in range(ROUNDS):

@@ -519,6 +519,24 @@ def test_in_a_tree_the_providers_are_named(providers, query, message):
     assert reasons(explained(providers, query)) == {'host': [message]}
 
 
+@pytest.mark.parametrize(
+    ('query', 'above'), [(VCPU_8, []), ('resources=VCPU:32', ['VCPU: '])]
+)
+def test_a_compute_node_that_was_moved_below_another_is_no_root(query, above):
+    trees = make_tree(
+        make_compute_node('host', inventories={'VCPU': 16}),
+        make_compute_node('moved', inventories={'VCPU': 16}),
+    )
+    explanation = explained([trees], query)
+    texts = reasons(explanation)
+    assert texts['moved'] == [
+        'its compute node is below resource provider host, but Nova expects '
+        'it to be the root of its tree'
+    ]
+    assert [text[:6] for text in texts['host']] == above
+    assert [len(remedy) for remedy in explanation.remedies] == [1] * len(above)
+
+
 def test_providers_that_lack_a_trait_together_are_explained():
     # The trait is with the memory, but that is too little.
     cloud = make_tree(
