@@ -18,6 +18,7 @@ import queue
 import threading
 import time
 from typing import TYPE_CHECKING, Any
+import weakref
 
 from nova import objects
 from oslo_log import log as logging
@@ -229,9 +230,14 @@ class Recorder:
         hosts = tuple(uuid for uuid, _ in trace.given)
         if cause == 'locked' and not hosts:
             return {}
+        decision = trace.decision
+        # A query has only uuids: other locks may have the same. The reference
+        # is weak, because an index is large.
+        index = decision and weakref.ref(decision.aggregates)
         key = (
-            cause, question.queries, question.forbidden, question.required,
-            question.ignored, hosts[:examination.MOST_HOSTS],
+            cause, index, question.queries, question.forbidden,
+            question.required, question.ignored,
+            hosts[:examination.MOST_HOSTS],
         )  # fmt: skip
         now = time.monotonic()
         kept = self._kept.pop(key, None)

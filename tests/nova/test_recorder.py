@@ -15,9 +15,17 @@ from nova.scheduler import filters as host_filters
 import pytest
 from record_schema import SCHEMA
 
+from isolate_aggregates import examination
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import recorder, records
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.record import LOGGER
+from isolate_aggregates.testing import make_request
+
+LOCKED = '7a0c3f52-9d14-4e86-b0a7-52c1e8d6f934'
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +134,36 @@ def test_what_shadow_has_no_time_for_is_said(recorder_of, lines):
     assert len(lines) == late
     assert all('too many requests at once' in line for line in lines)
     may.set()
+
+
+def test_a_lock_that_replaced_another_is_told_by_its_own_name(
+    lines, monkeypatch
+):
+    """The query is the same, as it has only uuids."""
+    asked = []
+
+    class Asked(examination.Examination):
+        def cause(self):
+            asked.append(self)
+            return {'detail': {'locks': self._question.closing({LOCKED})}}
+
+    monkeypatch.setattr(examination, 'Examination', Asked)
+    made = recorder.Recorder('failures', frozenset(), {}, object, Observer())
+    found = []
+    for tag in ('CUSTOM_OLD', 'CUSTOM_NEW'):
+        lock = Aggregate(LOCKED, 'lock', {f'trait:{tag}': 'required'})
+        trace = records.Trace(None, objects.RequestSpec(), ())
+        index = AggregateIndex([lock])
+        trace.decision = decide(
+            make_request(),
+            index,
+            Pipeline({'isolate_aggregates': IsolateAggregates()}),
+        )
+        for _ in range(2):
+            answer = made._examined('no_candidates', trace)
+            found.append(str(answer['detail']['locks']))
+    assert ['CUSTOM_NEW' in one for one in found] == [False] * 2 + [True] * 2
+    assert len(asked) == 2
 
 
 def test_the_thread_ends_where_another_recorder_takes_over(
