@@ -3,7 +3,10 @@
 
 import argparse
 from collections.abc import Iterable, Iterator
+import contextlib
 import dataclasses
+import signal
+from typing import NoReturn
 
 from isolate_aggregates.text import counted, listed, quoted
 from isolate_aggregates_tools.cli import base, output
@@ -114,7 +117,10 @@ class Rehearse(output.ReportLister):
     ) -> '_Found':
         before = self._cloud(args)
         names = *args.as_cloud, *_named_clouds(command)
-        with Rehearsal(before, names, args.any_network) as rehearsal:
+        with (
+            _leaving_at_signals(),
+            Rehearsal(before, names, args.any_network) as rehearsal,
+        ):
             ended = rehearsal.run(command, args.time_limit)
         world = rehearsal.world
         return _Found(
@@ -137,6 +143,32 @@ class Rehearse(output.ReportLister):
         if args.no_servers:
             return dataclasses.replace(snapshot, servers=None)
         return snapshot
+
+
+@contextlib.contextmanager
+def _leaving_at_signals() -> Iterator[None]:
+    """Within this context, SIGTERM and SIGHUP let contexts be left first.
+
+    By default they end Python at once, and temporary files stay.
+    """
+
+    def leave(number: int, _: object) -> NoReturn:
+        # The status that a shell tells of such an end.
+        raise SystemExit(128 + number)
+
+    # nohup ignores one of them.
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) == signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -321,6 +321,34 @@ def test_a_tool_is_ended_after_its_time(rehearse):
     assert 'The tool was ended after 1 second.' in result.out
 
 
+@pytest.mark.parametrize(
+    'number', [signal.SIGTERM, signal.SIGHUP], ids=['SIGTERM', 'SIGHUP']
+)
+def test_a_signal_to_end_leaves_nothing_behind(
+    files, isolated, tmp_path_factory, number
+):
+    folder = tmp_path_factory.mktemp('temporary')
+    script = 'echo $$ > /proc/self/fd/2; exec sleep 300'
+    with subprocess.Popen(
+        [
+            *(sys.executable, '-m', 'isolate_aggregates_tools', 'rehearse'),
+            *('--snapshot', 'cloud.yaml', '--', 'sh', '-c', script),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, 'TMPDIR': str(folder)},
+        # nohup ignores one of them.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    ) as process:
+        tool = int(process.stderr.readline())
+        assert list(folder.iterdir())
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+        assert process.stderr.read() == ''
+    assert not list(folder.iterdir())
+    assert not pathlib.Path('/proc', str(tool)).exists()
+
+
 def test_ctrl_c_ends_the_tool_too(files, isolated):
     script = 'echo $$ > /proc/self/fd/2; exec sleep 300'
     with subprocess.Popen(
