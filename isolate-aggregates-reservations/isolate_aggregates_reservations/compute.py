@@ -17,7 +17,6 @@ from novaclient import exceptions as nova_exceptions
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates_reservations import events, names, record
-from isolate_aggregates_reservations.record import FlavorRecord
 from isolate_aggregates_reservations.reservation import Reservation, Shape
 from isolate_aggregates_tools.compute.client import (
     INLINE_EXTRA_SPECS,
@@ -25,6 +24,7 @@ from isolate_aggregates_tools.compute.client import (
     flavor_of,
     paged,
 )
+from isolate_aggregates_tools.compute.records import FlavorRecord
 
 # More revisions than a reservation ever has at a time.
 _REVISIONS = 20

@@ -34,7 +34,6 @@ from isolate_aggregates_reservations.parts import tried
 from isolate_aggregates_reservations.record import (
     HISTORY_MARK,
     HISTORY_VERSION,
-    FlavorRecord,
     Records,
 )
 from isolate_aggregates_reservations.reservation import Event, Reservation
@@ -48,6 +47,7 @@ from isolate_aggregates_reservations.store import (
 )
 from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import shell
+from isolate_aggregates_tools.compute.records import FlavorRecord
 
 LOG = logging.getLogger(__name__)
 

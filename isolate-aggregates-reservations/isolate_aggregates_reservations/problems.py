@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import datetime
 
 from isolate_aggregates import exception, text
-from isolate_aggregates_reservations import errors, names, slots
+from isolate_aggregates_reservations import errors, names
 from isolate_aggregates_reservations.reservation import Reservation
 from isolate_aggregates_reservations.state import (
     HostSlots,
@@ -293,11 +293,9 @@ class _Problems:
 
     def _holders(self, host: str) -> set[str]:
         provider = self._state.hosts[host].provider
-        return slots.holders(
-            self._store.placement,
-            [provider] if provider else [],
-            self._reservation.resource_class,
-        )
+        if not provider:
+            return set()
+        return self._store.holders(provider, self._reservation.resource_class)
 
 
 def _missed(kind: Kind, due: datetime.datetime, what: str) -> Problem:

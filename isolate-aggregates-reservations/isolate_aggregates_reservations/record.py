@@ -35,6 +35,7 @@ from isolate_aggregates_reservations.reservation import (
 )
 from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import shell
+from isolate_aggregates_tools.compute.records import FlavorRecord
 
 # The key that marks our descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-reservation'
@@ -164,14 +165,6 @@ _EVENT = {
     'down': _TEXTS,
     'boot_until': optional(TIME),
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class FlavorRecord:
-    """A flavor with the name of a reservation's flavor."""
-
-    flavor: Flavor
-    description: str
 
 
 @dataclasses.dataclass(frozen=True)

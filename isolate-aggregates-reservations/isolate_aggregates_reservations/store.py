@@ -9,7 +9,7 @@ inventories of slots whose number it does not tell; see ``slots``.
 
 import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -82,15 +82,38 @@ class ReservationStore:
         owner_key: str = 'blazar:owner',
         pipeline: Pipeline | None = None,
     ) -> None:
-        self.pool = pool
-        self._owner_key = owner_key
-        self._pipeline = pipeline
+        self._connection = connection
         self._session = connection.session
-        self.compute = Compute(connection)
         # The id of the reservation whose access was checked last. It is random
         # first: processes of one round each do not check the same every time.
         self._checked_last = str(uuid4())
-        self.placement = PlacementClient.of(connection)
+        self._keep(
+            Compute(connection),
+            PlacementClient.of(connection),
+            pool,
+            owner_key,
+            pipeline,
+        )
+
+    def _keep(
+        self,
+        compute: Compute,
+        placement: PlacementClient,
+        pool: str,
+        owner_key: str,
+        pipeline: Pipeline | None,
+    ) -> None:
+        """Keep what reading needs."""
+        self.compute = compute
+        self.placement = placement
+        self.pool = pool
+        self._owner_key = owner_key
+        self._pipeline = pipeline
+
+    @property
+    def read_at(self) -> datetime.datetime:
+        """The time that what is read is of: now, for a live cloud."""
+        return _now()
 
     def now(self) -> datetime.datetime:
         """Return the time of the local clock, after checking it.
@@ -126,6 +149,16 @@ class ReservationStore:
         with contextlib.suppress(ks_exceptions.ClientException):
             return self._session.get_user_id() or ''
         return ''
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of a project by its id or name, from Keystone.
+
+        :param domain: The id or name of its domain; None for any.
+        """
+        # Imported late: few commands name projects.
+        from isolate_aggregates_tools.identity import KeystoneClient
+
+        return KeystoneClient(self._connection).project(name, domain)
 
     def read(self, before: ObservedState | None = None) -> ObservedState:
         """Read the current state.
@@ -190,13 +223,34 @@ class ReservationStore:
 
     def ordinary_consumers(
         self, source: str, provider: str | None
-    ) -> Mapping[str, Mapping[str, int]]:
-        """Return what the consumers without a slot use of a provider.
+    ) -> Collection[str]:
+        """Return the consumers without a slot that use a provider.
 
         :param source: The uuid of the provider that they use.
         :param provider: The uuid of the host's reservation provider, if any.
         :raises ServiceNotFound: if one of the providers is gone.
         """
+        return self._ordinary(source, provider).keys()
+
+    def ordinary_usage(
+        self, source: str, provider: str | None
+    ) -> Mapping[str, int]:
+        """Return what these consumers use of the provider together."""
+        total: Counter[str] = Counter()
+        for usage in self._ordinary(source, provider).values():
+            total.update(usage)
+        return total
+
+    def holders(self, provider: str, resource_class: str) -> set[str]:
+        """Return the consumers of slots of a reservation on a host.
+
+        :param provider: The uuid of the host's reservation provider.
+        """
+        return slots.holders(self.placement, [provider], resource_class)
+
+    def _ordinary(
+        self, source: str, provider: str | None
+    ) -> dict[str, Mapping[str, int]]:
         consumers = inventories.consumers(self.placement, source)
         reserved = (
             inventories.consumers(self.placement, provider) if provider else {}
@@ -410,15 +464,13 @@ class _Reader:
         return _read_once(self._limits, hosts, self._read_limits, self._store)
 
     def _read_ordinary(self, host: ReservationHost, tree: Tree) -> Usage:
-        total: dict[str, Counter[str]] = {}
-        for summary in tree:
-            if any(summary.used.values()):
-                total[summary.uuid] = Counter()
-                for usage in self._store.ordinary_consumers(
-                    summary.uuid, host.provider
-                ).values():
-                    total[summary.uuid].update(usage)
-        return total
+        return {
+            summary.uuid: self._store.ordinary_usage(
+                summary.uuid, host.provider
+            )
+            for summary in tree
+            if any(summary.used.values())
+        }
 
     def _read_limits(self, host: ReservationHost, tree: Tree) -> Limits:
         placement = self._store.placement

@@ -6,6 +6,7 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.domains import PREFIX, of, tag
+from isolate_aggregates_tools import errors
 
 # The ids of the projects of domains, including disabled ones, by id of the
 # domain; None if it does not exist.
@@ -33,6 +34,25 @@ class Keystone:
 
     domains: Mapping[str, str]
     projects: tuple[Project, ...] = ()
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of the project with an id or name.
+
+        :param domain: The id or name of its domain; None for any.
+        :returns: The name itself if no project has it.
+        :raises NotUnique: if projects in several domains have it.
+        """
+        if any(each.id == name for each in self.projects):
+            return name
+        found = [
+            each.id
+            for each in self.projects
+            if each.name == name
+            and domain in (None, each.domain, self.domains.get(each.domain))
+        ]
+        if len(found) > 1:
+            raise errors.NotUnique('project', name, found)
+        return found[0] if found else name
 
 
 def projects(aggregate: Aggregate, domain_id: str) -> dict[str, str]:

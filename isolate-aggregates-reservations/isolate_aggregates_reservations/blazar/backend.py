@@ -25,13 +25,13 @@ from isolate_aggregates_reservations.blazar.record import (
 )
 from isolate_aggregates_reservations.blazar.settings import Connections
 from isolate_aggregates_reservations.executor import Executor
-from isolate_aggregates_reservations.record import FlavorRecord
 from isolate_aggregates_reservations.reservation import Shape
 from isolate_aggregates_reservations.slots import retried
 from isolate_aggregates_reservations.state import HostSlots, ObservedState
 from isolate_aggregates_reservations.store import ReservationStore
 from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import shell
+from isolate_aggregates_tools.compute.records import FlavorRecord
 from isolate_aggregates_tools.placement import inventories
 from isolate_aggregates_tools.placement.client import PlacementClient
 

@@ -15,11 +15,11 @@ from isolate_aggregates_reservations.record import (
     BLAZAR_MARK,
     TEXT,
     TIME,
-    FlavorRecord,
     optional,
     values_of,
     written,
 )
+from isolate_aggregates_tools.compute.records import FlavorRecord
 
 # The version of the format.
 _VERSION = 1

@@ -12,7 +12,7 @@ from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates_reservations import api as reservations
 from isolate_aggregates_reservations import views
 from isolate_aggregates_reservations.commands import common, documents, times
-from isolate_aggregates_tools.cli import output
+from isolate_aggregates_tools.cli import base, output
 
 
 class ShowCalendar(common.WithTimes, output.ReportLister):
@@ -48,14 +48,15 @@ class ShowCalendar(common.WithTimes, output.ReportLister):
             help=f'End of the period, {common.TIME}, or a duration from its '
             'start, such as 7d; default: 30d',
         )
+        base.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        now = times.now()
-        start = self.time(args.start, now)
-        end = self.time(args.end, start)
-        store = common.store(self.app.conf, self.app.connect())
-        found = reservations.calendar(store, now, start, end)
+        with common.reading(self.app, args) as store:
+            now = store.read_at
+            start = self.time(args.start, now)
+            end = self.time(args.end, start)
+            found = reservations.calendar(store, now, start, end)
         return output.Report(
             document=lambda: documents.drawn(documents.Calendar, found),
             columns=self.columns,

@@ -3,7 +3,15 @@
 
 import abc
 import argparse
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+import contextlib
 import dataclasses
 import datetime
 from typing import Any
@@ -24,7 +32,7 @@ from isolate_aggregates_reservations.commands import documents, times
 from isolate_aggregates_reservations.status import slots_by_host
 from isolate_aggregates_reservations.store import Unreadable
 from isolate_aggregates_tools import errors as tools_errors
-from isolate_aggregates_tools.cli import consent, output, usage
+from isolate_aggregates_tools.cli import base, consent, output, usage
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 from isolate_aggregates_tools.documents import content
 
@@ -46,6 +54,24 @@ def store(
         owner_key=conf[ia_conf.BLAZAR].blazar_owner,
         pipeline=filter_sets.deciding(conf),
     )
+
+
+@contextlib.contextmanager
+def reading(
+    app: base.Program, args: argparse.Namespace
+) -> Iterator[reservations.ReservationStore]:
+    """Open the reservations of the live cloud or of a cloud file.
+
+    They can be read until the context ends.
+    """
+    if not args.snapshot:
+        yield store(app.conf, app.connect())
+        return
+    # Imported late: the live cloud does not need it.
+    from isolate_aggregates_reservations import saved
+
+    with saved.opened(app, args) as found:
+        yield found
 
 
 def document(status: Status) -> documents.Reservation:

@@ -13,7 +13,6 @@ from isolate_aggregates_reservations.reservation import needs
 from isolate_aggregates_tools.cli import base, output
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 from isolate_aggregates_tools.documents import content
-from isolate_aggregates_tools.identity import KeystoneClient
 
 _HOUR = datetime.timedelta(hours=1)
 
@@ -61,24 +60,25 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
         base.add_project_arguments(
             parser, 'Show only the reservations of this project, by name or id'
         )
+        base.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        now = times.now()
-        since, until = (
-            moment and self.time(moment, now)
-            for moment in (args.since, args.until)
-        )
-        project = base.project_from(args, KeystoneClient(self.app.connect()))
-        found = history.read_history(
-            common.store(self.app.conf, self.app.connect()),
-            now,
-            since,
-            until,
-            project,
-            args.reservation,
-            self.log_unreadable,
-        )
+        with common.reading(self.app, args) as store:
+            now = store.read_at
+            since, until = (
+                moment and self.time(moment, now)
+                for moment in (args.since, args.until)
+            )
+            found = history.read_history(
+                store,
+                now,
+                since,
+                until,
+                base.project_from(args, store),
+                args.reservation,
+                self.log_unreadable,
+            )
         has_names = any(past.reservation.name for past in found)
         return output.Report(
             document=lambda: documents.History(

@@ -13,11 +13,11 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.request import Flavor
 from isolate_aggregates_reservations import api as reservations
 from isolate_aggregates_reservations import names
-from isolate_aggregates_reservations.commands import common, documents, times
+from isolate_aggregates_reservations.commands import common, documents
 from isolate_aggregates_reservations.host_health import host_problems
 from isolate_aggregates_reservations.locks import Locks
 from isolate_aggregates_reservations.status import slots_by_host
-from isolate_aggregates_tools.cli import consent, output, preview
+from isolate_aggregates_tools.cli import base, consent, output, preview
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 from isolate_aggregates_tools.request import Request
 
@@ -231,11 +231,16 @@ class ListHosts(output.ReportLister):
 
     columns = ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations')
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        base.add_snapshot_argument(parser)
+        return parser
+
     def report(self, args: argparse.Namespace) -> output.Report:
-        store = common.store(self.app.conf, self.app.connect())
-        state = store.read()
-        hosts = list(state.hosts.values())
-        problems = host_problems(store, state, times.now())
+        with common.reading(self.app, args) as store:
+            state = store.read()
+            hosts = list(state.hosts.values())
+            problems = host_problems(store, state, store.read_at)
         for problem in problems:
             LOG.error('%s', problem)
         return output.Report(

@@ -2,7 +2,7 @@
 """``reservation show``, ``list``, ``update`` and ``end``."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import contextlib
 import datetime
 
@@ -40,12 +40,13 @@ class ShowReservation(common.OneShown):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def status(self, args: argparse.Namespace) -> Status:
-        store = common.store(self.app.conf, self.app.connect())
-        name = common.id_of(store, args.reservation)
-        return reservations.show(store, name, times.now())
+        with common.reading(self.app, args) as store:
+            name = common.id_of(store, args.reservation)
+            return reservations.show(store, name, store.read_at)
 
 
 class ListReservations(common.ReservationLister):
@@ -93,25 +94,27 @@ class ListReservations(common.ReservationLister):
             help='Show only reservations that end within this time from now, '
             'such as 2d, and have not ended yet',
         )
+        base.add_snapshot_argument(parser)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Show them; return the exit status."""
+        base.check_live(self._usage, parsed_args, 'mine')
         self.columns = _OWN if parsed_args.mine else common.COLUMNS
         return super().run(parsed_args)
 
     def report(self, args: argparse.Namespace) -> output.Report:
-        store = common.store(self.app.conf, self.app.connect())
-        if args.mine:
-            return _own(views.list_own(store))
-        now = times.now()
-        statuses = reservations.list_reservations(
-            store,
-            now,
-            self.log_unreadable,
-            is_thorough=True,
-            is_project=self._may_exist,
-        )
+        with common.reading(self.app, args) as store:
+            if args.mine:
+                return _own(views.list_own(store))
+            now = store.read_at
+            statuses = reservations.list_reservations(
+                store,
+                now,
+                self.log_unreadable,
+                is_thorough=True,
+                is_project=self._may_exist(args),
+            )
         within = args.ending_within
         if within is None:
             return self.listed(
@@ -134,7 +137,11 @@ class ListReservations(common.ReservationLister):
             ending, code, 'No reservation ends within that time.'
         )
 
-    def _may_exist(self, project: str) -> bool:
+    def _may_exist(self, args: argparse.Namespace) -> Callable[[str], bool]:
+        """Return what tells whether there may be a project with an id."""
+        return uuidutils.is_uuid_like if args.snapshot else self._is_project
+
+    def _is_project(self, project: str) -> bool:
         """Return whether there is a project with an id, as far as is known."""
         try:
             keystone = KeystoneClient(self.app.connect())

@@ -167,3 +167,9 @@ def test_the_unit_is_installed_and_starts_an_existing_command():
     name, arguments = units.command(UNIT)
     assert name == 'reservation reconcile'
     assert arguments.watch
+
+
+def test_what_one_may_use_needs_a_live_cloud(run):
+    result = run('reservation', 'list', '--mine', '--snapshot', 'cloud.yaml')
+    assert result.code == 2
+    assert '--mine needs a live cloud' in result.err

@@ -21,6 +21,7 @@ from isolate_aggregates_reservations.reservation import (
     Shape,
 )
 from isolate_aggregates_tools import errors as tools_errors
+from isolate_aggregates_tools.compute.records import FlavorRecord
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 CLASS = 'CUSTOM_RESERVATION_4D17D41A_830D_47B2_91C7_4F9FC0AE611E'
@@ -133,7 +134,7 @@ def test_a_broken_packed_description_is_reported() -> None:
 
 def written(
     number: int, amount: int, incarnation: str = '0000cafe'
-) -> record.FlavorRecord:
+) -> FlavorRecord:
     """Return a revision of a record; 0 is the flavor of the reservation."""
     reservation = Reservation(
         ID, 'p', NOON, None, amount, Shape(2, 64), incarnation=incarnation
@@ -142,7 +143,7 @@ def written(
     if number:
         name = names.Revision(ID, incarnation, number).flavor_id
         flavor = Flavor(name=names.flavor(name), id=name, vcpus=1, ram=1)
-    return record.FlavorRecord(flavor, record.describe(reservation))
+    return FlavorRecord(flavor, record.describe(reservation))
 
 
 @given(st.permutations([(0, 3), (2, 5), (9, 4), (10, 6)]))
@@ -171,7 +172,7 @@ def test_revisions_without_a_reservation_are_strays() -> None:
 
 
 def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
-    broken = record.FlavorRecord(written(5, 4).flavor, '{')
+    broken = FlavorRecord(written(5, 4).flavor, '{')
     records = record.read([written(0, 3), written(4, 4), broken])
     assert records.reservations == {}
     assert 'broken' in str(records.problems[ID])
@@ -179,7 +180,7 @@ def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
 
 
 def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
-    first = record.FlavorRecord(written(0, 3).flavor, "the VIP's")
+    first = FlavorRecord(written(0, 3).flavor, "the VIP's")
     records = record.read([first, written(9, 4), written(10, 5)])
     assert f'flavor reservation:{ID}.0000cafe.00000010' in str(
         records.problems[ID]
@@ -192,7 +193,7 @@ def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
 
 def test_revisions_of_a_reservation_given_to_blazar_are_strays() -> None:
     description = BlazarRecord(ID, 'database').describe()
-    first = record.FlavorRecord(written(0, 3).flavor, description)
+    first = FlavorRecord(written(0, 3).flavor, description)
     records = record.read([first, written(5, 4)])
     assert records.foreign == {ID: first.flavor}
     assert records.problems == {}

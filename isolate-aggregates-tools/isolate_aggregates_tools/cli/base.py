@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates_tools import errors as tools_errors
-from isolate_aggregates_tools import shell
+from isolate_aggregates_tools import files, shell
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest.connection import Connection
@@ -48,6 +48,32 @@ def add_output_argument(
     parser.add_argument(
         '--output', metavar='<file>', required=required, help=meaning
     )
+
+
+def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--snapshot`` to the parser of a command that only reads."""
+    parser.add_argument(
+        '--snapshot',
+        metavar='<file>',
+        type=files.named,
+        help='Use this cloud file instead of the live cloud; - for the '
+        'standard input',
+    )
+
+
+def check_live(
+    parser: argparse.ArgumentParser, args: argparse.Namespace, *options: str
+) -> None:
+    """Exit with status 2 if ``--snapshot`` is used with certain options.
+
+    :param options: The options that need a live cloud, such as ``servers``.
+    """
+    for option in options if args.snapshot else ():
+        if getattr(args, option):
+            parser.error(
+                f'--{option} needs a live cloud: leave out --{option} or '
+                '--snapshot'
+            )
 
 
 def add_project_arguments(

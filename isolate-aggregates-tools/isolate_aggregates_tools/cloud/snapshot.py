@@ -13,6 +13,7 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.suggestions import meant
 from isolate_aggregates_tools import errors
+from isolate_aggregates_tools.compute.records import ReservationRecords
 from isolate_aggregates_tools.compute.servers import (
     ComputeService,
     Server,
@@ -46,6 +47,7 @@ class Snapshot:
     :param servers: The servers of all projects; None if they were left out.
     :param services: The compute services; None if unknown.
     :param keystone: The names of projects and domains; None if unknown.
+    :param reservations: The records of reservations; None if unknown.
     """
 
     origin: str
@@ -67,6 +69,7 @@ class Snapshot:
     servers: Servers | None = None
     services: tuple[ComputeService, ...] | None = None
     keystone: Keystone | None = None
+    reservations: ReservationRecords | None = None
 
     @lazy_property
     def index(self) -> AggregateIndex:

@@ -24,7 +24,7 @@ from isolate_aggregates_tools.audit import (
     audit,
 )
 from isolate_aggregates_tools.audit.finding import About
-from isolate_aggregates_tools.cli import output, preview, progress
+from isolate_aggregates_tools.cli import base, output, preview, progress
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.commands import (
@@ -65,7 +65,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         clouds.add_servers_argument(parser)
         parser.add_argument(
             '--fail-on',
@@ -84,7 +84,7 @@ class AuditCloud(preview.Previewing, output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Audit the cloud; return the exit status."""
-        clouds.check_live(self._usage, parsed_args, 'fix')
+        base.check_live(self._usage, parsed_args, 'fix')
         for option in ('yes', 'dry_run'):
             if getattr(parsed_args, option) and not parsed_args.fix:
                 name = option.replace('_', '-')

@@ -9,7 +9,13 @@ import logging
 from typing import cast
 
 from isolate_aggregates import exception
-from isolate_aggregates_tools.cli import consent, output, preview, progress
+from isolate_aggregates_tools.cli import (
+    base,
+    consent,
+    output,
+    preview,
+    progress,
+)
 from isolate_aggregates_tools.cli.exit_status import ExitStatus
 from isolate_aggregates_tools.cloud.file import cloud_file
 from isolate_aggregates_tools.cloud.file.planning import PlanningCloud
@@ -39,7 +45,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     @abc.abstractmethod
@@ -78,7 +84,7 @@ class ChangeCommand(preview.Previewing, output.ReportLister):
         :returns: 0, 1 if a change could not be made, or 3 if the changes were
             only shown.
         """
-        clouds.check_live(self._usage, parsed_args, *self.live_options)
+        base.check_live(self._usage, parsed_args, *self.live_options)
         code = super().run(parsed_args)
         if self.reported.error:
             raise self.reported.error

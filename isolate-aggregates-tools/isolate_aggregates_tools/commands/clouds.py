@@ -15,7 +15,6 @@ from isolate_aggregates import exception
 from isolate_aggregates import options as tools_options
 from isolate_aggregates.aggregates.index import lock_groups
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates_tools import files
 from isolate_aggregates_tools.cli import progress
 from isolate_aggregates_tools.cli.base import Program
 from isolate_aggregates_tools.cloud.cloud import Cloud
@@ -32,17 +31,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--snapshot`` to the parser of a command that only reads."""
-    parser.add_argument(
-        '--snapshot',
-        metavar='<file>',
-        type=files.named,
-        help='Use this cloud file instead of the live cloud; - for the '
-        'standard input',
-    )
-
-
 def add_servers_argument(
     parser: argparse.ArgumentParser,
     meaning: str = 'Also check whether the servers of all projects may run on '
@@ -50,21 +38,6 @@ def add_servers_argument(
 ) -> None:
     """Add ``--servers`` to the parser of a command that audits."""
     parser.add_argument('--servers', action='store_true', help=meaning)
-
-
-def check_live(
-    parser: argparse.ArgumentParser, args: argparse.Namespace, *options: str
-) -> None:
-    """Exit with status 2 if ``--snapshot`` is used with certain options.
-
-    :param options: The options that need a live cloud, such as ``servers``.
-    """
-    for option in options if args.snapshot else ():
-        if getattr(args, option):
-            parser.error(
-                f'--{option} needs a live cloud: leave out --{option} or '
-                '--snapshot'
-            )
 
 
 def live_cloud(

@@ -9,7 +9,7 @@ from typing import Any
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.text import quoted
-from isolate_aggregates_tools.cli import output, terminal
+from isolate_aggregates_tools.cli import base, output, terminal
 from isolate_aggregates_tools.cli.exit_status import ExitStatus, first_of
 from isolate_aggregates_tools.cloud import diff
 from isolate_aggregates_tools.cloud.file import cloud_file
@@ -47,7 +47,7 @@ class ShowEffect(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         change_arguments.add_arguments(parser)
         parser.add_argument(
             '--to',

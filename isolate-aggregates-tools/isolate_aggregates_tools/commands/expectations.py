@@ -61,7 +61,7 @@ class CheckExpectations(output.ReportLister):
         parser.add_argument(
             'file', nargs='?', metavar='<file>', help='File of expectations'
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         parser.add_argument(
             '--init',
             action='store_true',

@@ -87,7 +87,7 @@ class ExportMetrics(usage.Command):
             help='With --scheduler or --sync-textfile, export nothing else',
         )
         recording.add_argument(parser)
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -110,7 +110,7 @@ class ExportMetrics(usage.Command):
                 '--no-cloud leaves nothing to export; add --scheduler or '
                 '--sync-textfile'
             )
-        clouds.check_live(self._usage, args, 'ledger')
+        base.check_live(self._usage, args, 'ledger')
         if args.ledger and (args.output or args.no_cloud):
             self._usage.error(
                 '--ledger cannot be combined with --output or --no-cloud'

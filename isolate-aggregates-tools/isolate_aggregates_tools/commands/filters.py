@@ -4,7 +4,7 @@
 import argparse
 from dataclasses import astuple
 
-from isolate_aggregates_tools.cli import output
+from isolate_aggregates_tools.cli import base, output
 from isolate_aggregates_tools.commands import clouds
 from isolate_aggregates_tools.mirrored import chain
 
@@ -24,7 +24,7 @@ class ListFilters(output.Lister):
             action='store_true',
             help='List also the filters of Nova that the commands reproduce',
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:

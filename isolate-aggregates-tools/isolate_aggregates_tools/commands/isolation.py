@@ -9,7 +9,7 @@ from typing import Any
 import os_resource_classes as orc
 
 from isolate_aggregates import filter_sets
-from isolate_aggregates_tools.cli import output
+from isolate_aggregates_tools.cli import base, output
 from isolate_aggregates_tools.commands import clouds
 from isolate_aggregates_tools.commands import lock_documents as documents
 from isolate_aggregates_tools.documents import Aggregate, content
@@ -32,7 +32,7 @@ class ListLocks(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:
@@ -108,7 +108,7 @@ class ShowDetails(output.ShowOne):
             choices=details.KINDS,
             help='Kind of the object, if several have the same name',
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def take_action(

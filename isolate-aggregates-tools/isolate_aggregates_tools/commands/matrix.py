@@ -78,7 +78,7 @@ class ShowMatrix(output.ReportLister):
             default='host',
             help='What each column stands for; default: host',
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:

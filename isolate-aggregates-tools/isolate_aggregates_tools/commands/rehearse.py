@@ -41,7 +41,7 @@ class Rehearse(output.ReportLister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         parser.add_argument(
             '--no-servers',
             action='store_true',

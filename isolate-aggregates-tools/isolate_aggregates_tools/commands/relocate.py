@@ -144,13 +144,13 @@ class Relocate(preview.Previewing, output.ReportLister):
             help='Only write the plan: as commands of the openstack client, '
             'or as audits of Watcher with its strategy actuator',
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Plan and carry out; return the exit status."""
         self._check(parsed_args)
-        clouds.check_live(self._usage, parsed_args, 'yes')
+        base.check_live(self._usage, parsed_args, 'yes')
         if parsed_args.form:
             return self._write_plan(parsed_args)
         code = super().run(parsed_args)

@@ -65,11 +65,11 @@ class WriteReport(usage.Command):
             help='Also show a plan of migrations that relocation create -f '
             'json has written',
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        clouds.check_live(self._usage, parsed_args, 'calendar')
+        base.check_live(self._usage, parsed_args, 'calendar')
         path = parsed_args.output
         if path:
             # Fail now, as reading a large cloud takes minutes.

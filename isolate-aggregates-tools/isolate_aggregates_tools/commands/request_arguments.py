@@ -108,7 +108,7 @@ def add_arguments(
         action='store_true',
         help='The root disk is a volume, so the host needs no space for it',
     )
-    clouds.add_snapshot_argument(parser)
+    base.add_snapshot_argument(parser)
 
 
 def add_limit_argument(parser: argparse.ArgumentParser) -> None:

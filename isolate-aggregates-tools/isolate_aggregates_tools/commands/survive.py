@@ -49,7 +49,7 @@ class ShowSurvival(output.ReportLister):
             help='Let only hosts of this aggregate fail: its name, uuid or '
             'number',
         )
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def report(self, args: argparse.Namespace) -> output.Report:

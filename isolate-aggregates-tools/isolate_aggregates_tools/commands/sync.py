@@ -81,12 +81,12 @@ class SyncPlacement(preview.Previewing, output.ReportLister):
             'this file, for exporter --sync-textfile or for Node exporter',
         )
         recording.add_argument(parser, 'With --watch: ')
-        clouds.add_snapshot_argument(parser)
+        base.add_snapshot_argument(parser)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Sync once, or repeatedly; return the exit status."""
-        clouds.check_live(self._usage, parsed_args, 'yes', 'watch')
+        base.check_live(self._usage, parsed_args, 'yes', 'watch')
         if parsed_args.output:
             if parsed_args.forget or not (
                 parsed_args.yes or parsed_args.watch

@@ -26,7 +26,8 @@ from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.rest import paging
 from isolate_aggregates_tools import errors
-from isolate_aggregates_tools.compute import servers
+from isolate_aggregates_tools.compute import records, servers
+from isolate_aggregates_tools.compute.records import FlavorRecord
 from isolate_aggregates_tools.compute.servers import (
     ComputeService,
     ServerGroup,
@@ -167,11 +168,30 @@ class NovaClient(NovaApi):
 
         Flavors that only hold records of reservations are left out.
         """
+        return self.flavors_and_records()[0]
+
+    def flavors_and_records(self) -> tuple[list[Flavor], list[FlavorRecord]]:
+        """Return the same, and all flavors that hold records of reservations.
+
+        A Nova that does not show descriptions has none of these.
+        """
         with self.translated('the flavors'):
-            return [
-                self._flavor(flavor)
-                for flavor in self._all_flavors()
+            listed = self._all_flavors()
+            flavors = {
+                flavor.id: self._flavor(flavor)
+                for flavor in listed
                 if not _RECORD.fullmatch(flavor.name)
+            }
+            if self.client.api_version < INLINE_EXTRA_SPECS:
+                return list(flavors.values()), []
+            return list(flavors.values()), [
+                FlavorRecord(
+                    flavors.get(flavor.id)
+                    or flavor_of(flavor, flavor.extra_specs),
+                    flavor.description or '',
+                )
+                for flavor in listed
+                if flavor.name == records.NAME + flavor.id
             ]
 
     def flavor(self, name: str) -> Flavor:

@@ -25,7 +25,7 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.derived import derived_uuid
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.suggestions import meant
-from isolate_aggregates_tools.cloud.file import placing
+from isolate_aggregates_tools.cloud.file import placing, reservation_records
 from isolate_aggregates_tools.cloud.file.contradictions import Collector
 from isolate_aggregates_tools.cloud.file.yaml_errors import Place
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
@@ -151,6 +151,9 @@ class _Reader:
             servers=servers,
             services=placing.services(self._document),
             keystone=self._keystone(),
+            reservations=reservation_records.read(
+                self._document, flavors, _own_flavor, self.contradictions
+            ),
         )
 
     def _domains(self) -> Iterator[tuple[str, frozenset[str] | None]]:
@@ -344,8 +347,7 @@ class _Reader:
 
     def _flavors(self) -> Iterator[Flavor]:
         for entry in self._document.get('flavors', []):
-            default = derived_uuid('flavor', entry['name'])
-            yield _flavor(entry, str(entry.get('id', default)))
+            yield _own_flavor(entry)
 
     def _servers(
         self, flavors: Iterable[Flavor], images: Iterable[Image]
@@ -469,6 +471,11 @@ def booted(flavor: Flavor) -> Flavor:
     return dataclasses.replace(
         flavor, id='', is_public=True, projects=frozenset()
     )
+
+
+def _own_flavor(entry: Mapping[str, Any]) -> Flavor:
+    default = derived_uuid('flavor', entry['name'])
+    return _flavor(entry, str(entry.get('id', default)))
 
 
 def _flavor(entry: Mapping[str, Any], number: str = '') -> Flavor:

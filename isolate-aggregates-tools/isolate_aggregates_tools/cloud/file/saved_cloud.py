@@ -100,8 +100,12 @@ class SnapshotCloud:
         )
 
     def project(self, name: str, domain: str | None = None) -> str:
-        """Return the argument: a snapshot has no projects."""
-        return name
+        """Return the id of a project; the argument if its name is unknown.
+
+        :raises NotUnique: if several projects have the name.
+        """
+        known = self.snapshot.keystone
+        return known.project(name, domain) if known else name
 
     def domain_projects(self, ids: Iterable[str]) -> Projects:
         """Return the projects of the domains that the snapshot has."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from isolate_aggregates.request import Flavor
-from isolate_aggregates_tools.cloud.file import placing
+from isolate_aggregates_tools.cloud.file import placing, reservation_records
 from isolate_aggregates_tools.cloud.file.document import VERSION, booted
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.servers import Port, all_hints
@@ -82,6 +82,9 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
             )
             for i in snapshot.images
         ],
+        **reservation_records.document(
+            snapshot.reservations, snapshot.flavors, _flavor
+        ),
         **_servers(snapshot),
         **placing.document(snapshot),
     }

@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
+import datetime
 from typing import Any
 
 import os_resource_classes as orc
@@ -20,6 +21,7 @@ from isolate_aggregates_tools.cloud.live.provider_memory import (
 )
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.client import NovaClient
+from isolate_aggregates_tools.compute.records import ReservationRecords
 from isolate_aggregates_tools.placement import edits, inventories
 from isolate_aggregates_tools.placement import providers as placement_providers
 from isolate_aggregates_tools.placement.client import (
@@ -55,9 +57,15 @@ def take(
     snapshot = take_places(
         aggregates, nova, placement, track, memory, members_of
     )
+    # Before the flavors: what is due then has not been done later.
+    now = datetime.datetime.now(datetime.UTC)
+    flavors, records = nova.flavors_and_records()
     return dataclasses.replace(
         snapshot,
-        flavors=tuple(nova.flavors()),
+        flavors=tuple(flavors),
+        reservations=ReservationRecords(now, tuple(records))
+        if records
+        else None,
         images=tuple(glance.images()),
         settings=settings or {},
         services=nova.compute_services(),
