@@ -7,7 +7,7 @@ documentation. If a query may meet one, the two answers are compared.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from isolate_aggregates.text import counted
 from isolate_aggregates_tools import ranges
 from isolate_aggregates_tools.capacity import simulator
 from isolate_aggregates_tools.cloud.cloud import Cloud
+from isolate_aggregates_tools.cloud.file.saved_cloud import SnapshotCloud
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.documents import Names
 from isolate_aggregates_tools.placement.client import AllocationCandidates
@@ -41,7 +42,7 @@ class Difference:
     :param left_out: The hosts that are only in the documented answer.
     :param added: The hosts that are only in Placement's answer.
     :param other_amounts: The hosts with candidates whose amounts were not
-        requested.
+        requested or are not free.
     """
 
     documented: int
@@ -70,8 +71,8 @@ class Difference:
             )
         if self.other_amounts:
             yield (
-                'Placement offers amounts that were not requested on '
-                f'{ranges.folded(self.other_amounts)}.'
+                'Placement offers amounts that were not requested, or are '
+                f'not free, on {ranges.folded(self.other_amounts)}.'
             )
         if self.left_out or self.added or self.other_amounts:
             yield (
@@ -94,7 +95,9 @@ class Deviation:
     leaves_out: Annotated[Names, 'Hosts that it should offer, and does not.']
     adds: Annotated[Names, 'Hosts that it should not offer, and does.']
     other_amounts: Annotated[
-        Names, 'Hosts on which it offers amounts that were not requested.'
+        Names,
+        'Hosts on which it offers amounts that were not requested, or are not '
+        'free.',
     ]
     error: Annotated[str | None, 'Why it gives no answer.']
 
@@ -122,7 +125,7 @@ def difference(
     query = asking.first(decision, request)
     providers = snapshot.providers
     if not may_differ(query, providers):
-        return None
+        return _more_than_free(cloud, query)
     hosts = _hosts(providers)
     own_answer = _by_root(
         query, simulator(providers, query).allocation_candidates(query), hosts
@@ -173,7 +176,7 @@ def difference_after_answer(
         len(query.groups) < 2
         or not cloud.placement.resource_providers(required=[shares])
     ):
-        return None
+        return _more_than_free(cloud, query)
     return difference(cloud, request, decision, cloud.snapshot)
 
 
@@ -189,8 +192,54 @@ def may_differ(query: ResourceRequest, providers: Iterable[Provider]) -> bool:
 
 def _repeats_class(query: ResourceRequest) -> bool:
     """Return whether amounts of several request groups may be added up."""
+    return query.group_policy != 'none' and _is_combined(query)
+
+
+def _is_combined(query: ResourceRequest) -> bool:
+    """Return whether several request groups ask for one resource class."""
     classes = [rc for group in query.groups.values() for rc in group.resources]
-    return query.group_policy != 'none' and len(set(classes)) < len(classes)
+    return len(set(classes)) < len(classes)
+
+
+def _more_than_free(cloud: Cloud, query: ResourceRequest) -> Difference | None:
+    """Return the hosts on which Placement offers more than is free.
+
+    With ``[workarounds] optimize_for_wide_provider_trees`` it compares the sum
+    of several request groups with the capacity, as if nothing was used. With
+    ``group_policy=none`` there can be millions of documented candidates, so
+    they are not computed: the summaries in its own answer tell. A Placement in
+    this process does not have the option.
+    """
+    if isinstance(cloud, SnapshotCloud) or not _is_combined(query):
+        return None
+    try:
+        answer = cloud.placement.allocation_candidates(query)
+    except exception.IsolateAggregatesError as exc:
+        return Difference(0, failure=str(exc))
+    free: dict[str, list[bool]] = {
+        root: [
+            all(
+                amount <= answer.summaries[provider].free(resource_class)
+                for provider, amounts in candidate.items()
+                for resource_class, amount in amounts.items()
+            )
+            for candidate in candidates
+        ]
+        for root, candidates in answer.by_root(query).items()
+    }
+    if all(map(all, free.values())):
+        return None
+    hosts = _hosts(cloud.snapshot.providers)
+
+    def names(wanted: Callable[[list[bool]], bool]) -> tuple[str, ...]:
+        found = (root for root in hosts if wanted(free.get(root, [True])))
+        return tuple(sorted(hosts[root] for root in found))
+
+    return Difference(
+        sum(map(any, free.values())),
+        added=names(lambda each: not any(each)),
+        other_amounts=names(lambda each: any(each) and not all(each)),
+    )
 
 
 def _hosts(providers: Iterable[Provider]) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import sys
 
 from cases import cases
 from live_example import Live
+from placement.conf import workarounds
 import pytest
 
 SHARED_DISK = """
@@ -62,6 +63,11 @@ TWO_NUMA_NODES = """
       ram: 1
       extra_specs: {resources:VCPU: 1, resources1:VCPU: 2, group_policy: none}
 """
+
+# One of the two on each NUMA node is free: a server fits, with one from each.
+USED = TWO_NUMA_NODES.replace(
+    '{VCPU: 40}', '{VCPU: 2}, usages: {VCPU: 1}'
+).replace('resources1:VCPU: 2', 'resources1:VCPU: 1')
 
 SHARING_CHILD = """
     placement_aggregates: [{name: shared}]
@@ -187,6 +193,18 @@ def test_a_failure_of_placement_is_shown_with_the_hosts_it_loses(
 
 
 @pytest.fixture
+def run_live(run):
+    """Run a command over the live cloud and return its document."""
+
+    def tell(command, flavor):
+        result = run(*command.split(), '--flavor', flavor, '-f', 'json')
+        assert (result.code, result.err) == (0, '')
+        return json.loads(result.out)
+
+    return tell
+
+
+@pytest.fixture
 def live(http, write_cloud, in_environment):
     """Serve a cloud file as a live cloud."""
     clouds = []
@@ -206,6 +224,52 @@ def test_a_live_cloud_is_compared_with_its_providers(run, live):
     document = json.loads(result.out)
     offered = [host['name'] for host in document['hosts']]
     assert sorted([*offered, *lost(document['placement_differs'])]) == HOSTS
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """Placement looks first for what does not fit into wide trees."""
+    [option] = [
+        each
+        for each in workarounds.workaround_opts
+        if each.name == 'optimize_for_wide_provider_trees'
+    ]
+    monkeypatch.setattr(option, 'default', True)
+
+
+def test_offers_that_are_taken_are_reported(run, run_live, wide, live):
+    live(USED)
+    for command, part in (
+        ('candidate list', ()),
+        ('capacity list', ()),
+        ('explain', ('summary',)),
+    ):
+        document = run_live(command, 'otherwise')
+        for name in part:
+            document = document[name]
+        assert document['placement_differs'] == {
+            'leaves_out': [],
+            'adds': [],
+            'other_amounts': ['host'],
+            'error': None,
+        }
+    said = run('candidate', 'list', '--flavor', 'otherwise').out
+    assert (
+        'Placement offers amounts that were not requested, or are not free, '
+        f'on host.\n{SEE}'
+    ) in said
+
+
+def test_a_host_whose_offers_are_all_taken_is_reported(run_live, wide, live):
+    live(USED.replace('VCPU: 1}}\n    flavors', 'VCPU: 2}}\n    flavors'))
+    document = run_live('candidate list', 'otherwise')
+    assert document['placement_differs']['adds'] == ['host']
+
+
+def test_without_the_option_nothing_that_is_taken_is_offered(run_live, live):
+    live(USED)
+    document = run_live('candidate list', 'otherwise')
+    assert document['placement_differs'] is None
 
 
 @cases(
