@@ -6,10 +6,29 @@ this would disable a lock.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+import functools
 from importlib import metadata
+import sys
 from typing import Any, NoReturn
 
 from stevedore import named
+
+
+def installed(namespace: str) -> metadata.EntryPoints:
+    """Return the entry points in a namespace of all installed distributions.
+
+    Those that are installed while this process runs are not found, unless
+    Python's search path changes.
+    """
+    found: metadata.EntryPoints
+    found = _found(tuple(sys.path)).select(group=namespace)
+    return found
+
+
+# All distributions are read in each search, whatever it is for.
+@functools.lru_cache(maxsize=1)
+def _found(_path: Sequence[str]) -> Any:
+    return metadata.entry_points()
 
 
 def load(
@@ -23,10 +42,10 @@ def load(
     """
 
     def missing(absent: Iterable[str]) -> NoReturn:
-        installed = sorted(metadata.entry_points(group=namespace).names)
+        choices = ', '.join(sorted(installed(namespace).names))
         raise error(
             ', '.join(sorted(absent)),
-            f'is not installed; choose from {", ".join(installed)}.',
+            f'is not installed; choose from {choices}.',
         )
 
     def broken(
@@ -71,7 +90,7 @@ def doubled_by(namespace: str, name: str) -> str:
     owners = {
         f'{entry_point.dist.name if entry_point.dist else "unknown"} '
         f'({entry_point.value})'
-        for entry_point in metadata.entry_points(group=namespace, name=name)
+        for entry_point in installed(namespace).select(name=name)
     }
     return (
         f'is provided more than once, by {", ".join(sorted(owners))}; '

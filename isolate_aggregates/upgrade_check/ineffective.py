@@ -2,11 +2,11 @@
 """Finds filters and options that were set in vain."""
 
 from collections.abc import Iterable, Iterator
-from importlib import metadata
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import entry_points
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import LoadedFilter
 
@@ -32,7 +32,7 @@ def ineffective_options(
         # Options of other packages are their own.
         if isinstance(option[1], str)
     }
-    for plugin in metadata.entry_points(group=loading.NAMESPACE):
+    for plugin in entry_points.installed(loading.NAMESPACE):
         # Others may be broken, and are not used.
         if not plugin.module.startswith('isolate_aggregates.'):
             continue

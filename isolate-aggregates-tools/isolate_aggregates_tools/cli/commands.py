@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Iterator, Sequence
 import dataclasses
-from importlib import metadata
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +76,7 @@ class CommandManager(commandmanager.CommandManager):
     def load_commands(self, namespace: str) -> None:
         """Find the commands without importing them, unlike cliff."""
         self.group_list.append(namespace)
-        found = metadata.entry_points(group=namespace)
+        found = entry_points.installed(namespace)
         for entry_point in found:
             self.commands[entry_point.name.replace('_', ' ')] = entry_point
         for name in entry_points.ambiguous(found):

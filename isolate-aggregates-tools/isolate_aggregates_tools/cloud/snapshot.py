@@ -155,7 +155,7 @@ class Snapshot:
     @lazy_property
     def all_traits(self) -> frozenset[str]:
         """All traits that exist, including the standard traits."""
-        return self.traits.union(os_traits.get_traits(), self.provider_traits)
+        return self.traits.union(tags.standard_traits(), self.provider_traits)
 
     @lazy_property
     def all_resource_classes(self) -> frozenset[str]:

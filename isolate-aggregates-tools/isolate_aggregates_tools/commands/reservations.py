@@ -8,7 +8,6 @@ commands are loaded by name.
 from collections.abc import Collection
 import dataclasses
 import datetime
-from importlib import metadata
 from typing import Any
 
 from isolate_aggregates import entry_points
@@ -35,7 +34,7 @@ def command(name: str) -> Any:
 
 def _installed() -> Collection[str]:
     """Return the names of the entry points of all installed commands."""
-    return metadata.entry_points(group=_COMMANDS).names
+    return entry_points.installed(_COMMANDS).names
 
 
 def with_review(

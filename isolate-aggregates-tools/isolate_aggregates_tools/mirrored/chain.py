@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filters that a request meets in nova-scheduler, ours and Nova's own."""
 
-from collections.abc import Sequence
 import dataclasses
 from importlib import metadata
 from typing import Annotated
@@ -9,7 +8,7 @@ from typing import Annotated
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import options
+from isolate_aggregates import entry_points, options
 from isolate_aggregates.filter_sets import deciding
 from isolate_aggregates.filters.loading import NAMESPACE, frozen, load
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
@@ -99,12 +98,14 @@ def installed_filters(
     :param with_nova: Whether to return the reproduced filters of Nova, too.
     """
     enabled = load(conf)
+    origins = _origins(NAMESPACE)
     filters = [
-        _describe(one, number, len(enabled), conf)
+        _describe(one, number, len(enabled), conf, origins[one.name])
         for number, one in enumerate(enabled, 1)
     ]
+    version = metadata.version(_PACKAGE)
     filters += [
-        _describe_mirror(mirror, _why_off(mirror, conf))
+        _describe_mirror(mirror, _why_off(mirror, conf), version)
         for mirror in (MIRRORS if with_nova else ())
     ]
     names = {one.name for one in enabled}
@@ -113,9 +114,9 @@ def installed_filters(
             name,
             False,
             f'not named in [{ia_conf.GROUP}] request_filters',
-            _origin(NAMESPACE, name),
+            origin,
         )
-        for name in _installed(NAMESPACE)
+        for name, origin in sorted(origins.items())
         if name not in names
     ]
     # The sort is stable, so both parts keep their order.
@@ -123,9 +124,12 @@ def installed_filters(
 
 
 def _describe(
-    entry: LoadedFilter, number: int, of: int, conf: cfg.ConfigOpts
+    entry: LoadedFilter,
+    number: int,
+    of: int,
+    conf: cfg.ConfigOpts,
+    origin: str,
 ) -> InstalledFilter:
-    origin = _origin(NAMESPACE, entry.name)
     if entry.switch and not entry.is_enabled(conf):
         group, option = entry.switch
         note = f'[{group}] {option} is false'
@@ -134,9 +138,10 @@ def _describe(
     return InstalledFilter(entry.name, True, note, origin)
 
 
-def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
+def _describe_mirror(
+    mirror: Mirror, why_off: str, version: str
+) -> InstalledFilter:
     rule = f'{mirror.rule.__module__}:{mirror.rule.__name__}'
-    version = metadata.version(_PACKAGE)
     return InstalledFilter(
         mirror.name,
         not why_off,
@@ -145,13 +150,15 @@ def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
     )
 
 
-def _installed(namespace: str) -> Sequence[str]:
-    return sorted(metadata.entry_points(group=namespace).names)
-
-
-def _origin(namespace: str, name: str) -> str:
-    [entry_point, *_] = metadata.entry_points(group=namespace, name=name)
-    package = entry_point.dist
-    if package is None:
-        return entry_point.value
-    return f'{package.name} {package.version}, {entry_point.value}'
+def _origins(namespace: str) -> dict[str, str]:
+    """Return package and class of each installed filter by its name."""
+    origins: dict[str, str] = {}
+    for entry_point in entry_points.installed(namespace):
+        package = entry_point.dist
+        origins.setdefault(
+            entry_point.name,
+            f'{package.name} {package.version}, {entry_point.value}'
+            if package
+            else entry_point.value,
+        )
+    return origins

@@ -8,8 +8,6 @@ on the members of aggregates.
 """
 
 import copy
-import functools
-from importlib import metadata
 import itertools
 import json
 import random
@@ -594,14 +592,6 @@ def check_server(world, now, empty, tmp_path, run):
     }
     if world.agrees and kinds:
         assert reasons
-
-
-@pytest.fixture(autouse=True)
-def entry_points(monkeypatch):
-    """Read what is installed once: it takes half of the time."""
-    monkeypatch.setattr(
-        metadata, 'entry_points', functools.cache(metadata.entry_points)
-    )
 
 
 @pytest.mark.parametrize('number', range(FEW))

@@ -5,6 +5,7 @@ from importlib import metadata
 
 import pytest
 
+from isolate_aggregates import entry_points
 from isolate_aggregates.request import Flavor
 
 GROUP = 'isolate_aggregates.cli'
@@ -13,17 +14,17 @@ GROUP = 'isolate_aggregates.cli'
 @pytest.fixture(autouse=True)
 def _not_installed(monkeypatch):
     """Be where no command about reservations is installed."""
-    found = metadata.entry_points
+    found = entry_points.installed
 
-    def without(**wanted):
-        points = found(**wanted)
-        if wanted.get('group') != GROUP:
+    def without(group):
+        points = found(group)
+        if group != GROUP:
             return points
         return metadata.EntryPoints(
             one for one in points if not one.name.startswith('reservation_')
         )
 
-    monkeypatch.setattr(metadata, 'entry_points', without)
+    monkeypatch.setattr(entry_points, 'installed', without)
 
 
 def test_a_cloud_without_reservations_is_audited(live, run, in_environment):

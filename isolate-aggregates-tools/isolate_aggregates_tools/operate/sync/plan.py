@@ -207,8 +207,11 @@ class _Planner:
 
     def is_ours(self, trait: str) -> bool:
         """Return whether a trait is a mark that the plan's parts manage."""
+        # Hardly any trait is one, and this is asked for each.
+        if not marks.is_mark(trait):
+            return False
         part = Part.ROLLUPS if marks.marked_rollups([trait]) else Part.TRAITS
-        return marks.is_mark(trait) and part in self._parts
+        return part in self._parts
 
     def likeness(self, node: Provider) -> Hashable:
         """Return a key; what has to change is the same for equal keys."""
