@@ -84,11 +84,9 @@ def of_decision(decision: Decision) -> dict[str, Any]:
         apply.
     """
     record: dict[str, Any] = {}
-    entries: dict[tuple[str, str, str], Entry] = {}
+    entries: list[tuple[str, Entry]] = []
     for conclusion in decision.destination.yielded:
-        for name, entry in _entries(conclusion, decision.aggregates):
-            key = name, entry['filter'], entry['cause']
-            entries[key] = _together(entries.get(key), entry)
+        entries += _entries(conclusion, decision.aggregates)
         if refusals := conclusion.alone.refusals:
             record.setdefault('refusals', []).extend(
                 {
@@ -98,7 +96,7 @@ def of_decision(decision: Decision) -> dict[str, Any]:
                 }
                 for reason in refusals
             )
-    for (name, *_), entry in entries.items():
+    for name, entry in _together(entries):
         record.setdefault(name, []).append(entry)
     if 'refusals' in record:
         del record['refusals'][MOST:]
@@ -139,14 +137,26 @@ def closing(decision: Decision, aggregates: Set[str]) -> list[dict[str, Any]]:
     return list(itertools.islice(found(), MOST))
 
 
-def _together(before: Entry | None, entry: Entry) -> Entry:
-    if before is None:
-        return entry
-    return Entry(
-        before,
-        aggregates=before['aggregates'] + entry['aggregates'],
-        some=[*before['some'], *entry['some']][:MOST],
-    )
+def _together(
+    entries: Sequence[tuple[str, Entry]],
+) -> Sequence[tuple[str, Entry]]:
+    """Return one entry for each part, filter and cause."""
+    if len(entries) < 2:
+        return entries
+    found: dict[tuple[str, str, str], Entry] = {}
+    for name, entry in entries:
+        key = name, entry['filter'], entry['cause']
+        before = found.get(key)
+        found[key] = (
+            entry
+            if before is None
+            else Entry(
+                before,
+                aggregates=before['aggregates'] + entry['aggregates'],
+                some=[*before['some'], *entry['some']][:MOST],
+            )
+        )
+    return [(name, entry) for (name, *_), entry in found.items()]
 
 
 def _entries(
@@ -163,12 +173,16 @@ def _entries(
 
     number = len(constraint.uuids)
 
-    def first() -> list[tuple[str, Entry]]:
-        return [
-            # The first counts all.
-            ('locks', _entry(filter_name, part, 0 if n else number))
-            for n, part in enumerate(itertools.islice(constraint.make(), MOST))
-        ]
+    def first() -> Sequence[tuple[str, Entry]]:
+        return _together(
+            [
+                # The first counts all.
+                ('locks', _entry(filter_name, part, 0 if n else number))
+                for n, part in enumerate(
+                    itertools.islice(constraint.make(), MOST)
+                )
+            ]
+        )
 
     if constraint.groups is None:
         return first()

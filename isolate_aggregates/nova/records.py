@@ -32,6 +32,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.lazy import lazy_property
 from isolate_aggregates.nova import adapter, placed
+from isolate_aggregates.nova.adapter import field
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.record import SCHEMA, cut, of_decision
 from isolate_aggregates.text import short
@@ -82,13 +83,13 @@ class Trace:
         self.placed = 0
         #: The chosen hosts.
         self.hosts: list[str] = []
-        self.answered_at = datetime.datetime.now(datetime.UTC)
-        self.took_ms = 0.0
+        #: When Nova answered, in seconds since 1970, and how long it took.
+        self.answered_at = self.took_ms = 0.0
 
     def answered(self, result: Any) -> None:
         """Note that Nova has an answer."""
         self.hosts = list(_hosts(result))
-        self.answered_at = datetime.datetime.now(datetime.UTC)
+        self.answered_at = time.time()
         self.took_ms = round(1000 * (time.monotonic() - self.began_at), 1)
 
     def asked_for(
@@ -120,9 +121,11 @@ class Trace:
     def offered(self) -> frozenset[str]:
         """The uuids of the hosts that Placement offers."""
         return frozenset(
-            summary.get('root_provider_uuid') or uuid
-            for summaries in self._offered
-            for uuid, summary in summaries.items()
+            [
+                summary.get('root_provider_uuid') or uuid
+                for summaries in self._offered
+                for uuid, summary in summaries.items()
+            ]
         )
 
     @lazy_property
@@ -279,15 +282,15 @@ def _ensured(former: Any, self: Any, context: Any, hosts: Any, *args: Any,
 
 
 class _Counted:
-    """One of Nova's host filters; notes how many hosts it is given."""
+    """One of Nova's host filters; notes how many hosts it is given.
+
+    Nova takes two attributes of it and logs the name of its class, ten times
+    for most requests, so that these are no properties.
+    """
 
     def __init__(self, host_filter: Any, seen: list[tuple[str, int]]) -> None:
         self._filter, self._seen = host_filter, seen
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        # Nova logs its name.
-        return type(self._filter)
+        self.run_filter_for_index = host_filter.run_filter_for_index
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._filter, name)
@@ -298,6 +301,12 @@ class _Counted:
         return self._filter.filter_all(hosts, spec)
 
 
+@functools.cache
+def _counted(kind: type) -> type[_Counted]:
+    """Return what watches the host filters of a class, and says to be it."""
+    return type(kind.__name__, (_Counted,), {'__class__': kind})
+
+
 def _filtered(
     former: Any, self: Any, filters: Any, objs: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -305,7 +314,7 @@ def _filtered(
         return former(self, filters, objs, *args, **kwargs)
     hosts = list(objs)
     seen: list[tuple[str, int]] = []
-    watched = [_Counted(each, seen) for each in filters]
+    watched = [_counted(each.__class__)(each, seen) for each in filters]
     passed = former(self, watched, hosts, *args, **kwargs)
     _noted(lambda trace: trace.filtered(hosts, passed or (), seen))
     return passed
@@ -370,7 +379,7 @@ def _cause(trace: Trace, error: BaseException) -> tuple[str, dict[str, Any]]:
         if name == OUR_HOST_FILTER:
             return 'locked', detail | {'filter': name}
         return 'host_filter', detail | {'filter': name}
-    if not last and not trace.placed and _field(trace.spec, 'ignore_hosts'):
+    if not last and not trace.placed and field(trace.spec, 'ignore_hosts'):
         # Placement has offered only hosts that Nova was told to ignore.
         return 'no_candidates', {'ignored': len(trace.offered)}
     if trace.unusable and not trace.passed:
@@ -406,31 +415,33 @@ def _cause_of_ours(
 def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
     """Return what is known of a request, whatever became of it."""
     spec = trace.spec
-    servers = trace.servers or [_field(spec, 'instance_uuid')]
+    servers = trace.servers or [field(spec, 'instance_uuid')]
     has_names = 'names' not in recorder.omitted
-    flavor = spec.flavor
+    flavor = field(spec, 'flavor')
     record: dict[str, Any] = {
         'schema': SCHEMA,
-        'at': trace.answered_at.isoformat(timespec='milliseconds'),
+        'at': datetime.datetime.fromtimestamp(
+            trace.answered_at, datetime.UTC
+        ).isoformat(timespec='milliseconds'),
         'request': trace.context.request_id,
         'server': servers[0],
-        'project': _field(spec, 'project_id'),
+        'project': field(spec, 'project_id'),
         'operation': _operation(spec),
-        'flavor': {'id': _field(flavor, 'flavorid', '')},
+        'flavor': {'id': field(flavor, 'flavorid', '')},
         'config': recorder.digest,
     }
     if has_names:
-        record['flavor']['name'] = cut(_field(flavor, 'name', ''))
+        record['flavor']['name'] = cut(field(flavor, 'name', ''))
     if recorder.omitted:
         record['omitted'] = sorted(recorder.omitted)
     if len(servers) > 1:
         record['servers'] = {'number': len(servers), 'some': servers[:_MOST]}
-    if image := _field(spec, 'image'):
-        identity = _field(image, 'id') or ''
+    if image := field(spec, 'image'):
+        identity = field(image, 'id') or ''
         record['image'] = {'id': identity}
         if has_names:
             # The image of a server that boots from a volume has no name.
-            name = _field(image, 'name') or identity or 'unnamed'
+            name = field(image, 'name') or identity or 'unnamed'
             record['image']['name'] = cut(name)
     record['keys'] = _keys(recorder, spec)
     if trace.decision is not None:
@@ -457,10 +468,10 @@ def _record(recorder: Recorder, trace: Trace) -> dict[str, Any]:
 
 
 def _operation(spec: objects.RequestSpec) -> str:
-    hints = _field(spec, 'scheduler_hints')
+    hints = field(spec, 'scheduler_hints')
     if hints and scheduler_utils.request_is_rebuild(spec):
         return 'rebuild'
-    if not _field(spec, 'requested_destination'):
+    if not field(spec, 'requested_destination'):
         return 'boot'
     return 'move' if adapter.is_for_existing(spec) else 'boot'
 
@@ -468,32 +479,35 @@ def _operation(spec: objects.RequestSpec) -> str:
 def _keys(recorder: Recorder, spec: objects.RequestSpec) -> dict[str, Any]:
     """Return what the request carries that may open or require something."""
     keys: dict[str, Any] = {}
-    if specs := _field(spec.flavor, 'extra_specs'):
+    if specs := field(field(spec, 'flavor'), 'extra_specs'):
         keys['extra_specs'] = {
             cut(name): cut(value) for name, value in _some(specs.items())
         }
-    image = _field(spec, 'image')
-    properties = image and _field(image, 'properties')
-    if traits := properties and _field(properties, 'traits_required'):
+    image = field(spec, 'image')
+    properties = image and field(image, 'properties')
+    if traits := properties and field(properties, 'traits_required'):
         keys['image_traits'] = [cut(trait) for trait in _some(traits)]
-    if 'hints' not in recorder.omitted and (
-        hints := adapter.scheduler_hints(_field(spec, 'scheduler_hints'))
+    given = field(spec, 'scheduler_hints')
+    if (
+        given
+        and 'hints' not in recorder.omitted
+        and (hints := adapter.scheduler_hints(given))
     ):
         keys['hints'] = {
             cut(name): [cut(value) for value in values[:3]]
             for name, values in _some(hints.items())
         }
-    target = _field(spec, 'requested_destination')
+    target = field(spec, 'requested_destination')
     for name, value in (
-        ('zone', _field(spec, 'availability_zone')),
-        ('requested_host', target and _field(target, 'host')),
+        ('zone', field(spec, 'availability_zone')),
+        ('requested_host', target and field(target, 'host')),
     ):
         if value:
             keys[name] = cut(value)
     for name, values in (
-        ('forced', _field(spec, 'force_hosts')),
-        ('forced_nodes', _field(spec, 'force_nodes')),
-        ('ignored', _field(spec, 'ignore_hosts')),
+        ('forced', field(spec, 'force_hosts')),
+        ('forced_nodes', field(spec, 'force_nodes')),
+        ('ignored', field(spec, 'ignore_hosts')),
     ):
         if values:
             keys[name] = [cut(each) for each in _some(values)]
@@ -502,12 +516,3 @@ def _keys(recorder: Recorder, spec: objects.RequestSpec) -> dict[str, Any]:
 
 def _some(entries: Iterable[Any]) -> list[Any]:
     return sorted(entries)[:_MOST]
-
-
-def _field(thing: Any, name: str, default: Any = None) -> Any:
-    """Return a field of an object of Nova, from where it is stored.
-
-    ``in`` makes a list of all fields first, and 20 of them would take as long
-    as all else of a record.
-    """
-    return vars(thing).get(f'_obj_{name}', default)

@@ -21,6 +21,7 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import recorder, records
+from isolate_aggregates.nova.adapter import field
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.record import LOGGER
 from isolate_aggregates.testing import make_request
@@ -238,7 +239,7 @@ def test_fields_are_read_as_nova_reads_them():
     image = spec.image
     for thing in (spec, spec.flavor, image, image.properties):
         for name in thing.obj_fields:
-            found = records._field(thing, name, recorded)
+            found = field(thing, name, recorded)
             expected = getattr(thing, name) if name in thing else recorded
             assert found == expected, name
 

@@ -166,23 +166,26 @@ def test_a_line_has_all_of_a_record_and_begins_with_its_schema():
 
 
 def test_the_json_of_equal_locks_is_made_once_for_a_snapshot():
-    index = AggregateIndex([LICENSED])
-    groups = ((LICENSED,),)
-    uuids = frozenset({'u1'})
+    """Of several groups, too, which are one entry."""
+    index = AggregateIndex([LICENSED, LEASE])
+    groups = ((LICENSED,), (LEASE,))
+    uuids = frozenset({'u1', 'u2'})
     parts = [
         of_decision(
             of(
                 LazyForbid(
-                    uuids, lambda: [Forbid((LICENSED,), Cause('k', 'x'))],
+                    uuids,
+                    lambda: [Forbid(each, Cause('k', 'x')) for each in groups],
                     groups,
                 ),
                 index=index,
             )
-        )['locks'][0]
+        )['locks']
         for _ in range(2)
-    ]  # fmt: skip
-    assert parts[0] is parts[1]
-    assert parts[0].json is parts[1].json
+    ]
+    assert [len(part) for part in parts] == [1, 1]
+    assert parts[0][0] is parts[1][0]
+    assert parts[0][0].json is parts[1][0].json
 
 
 def test_equal_conclusions_are_one_entry_and_change_none_of_them():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what the records of decisions cost a request.
 
-    python tools/benchmarks/decisions.py [--csv FILE] [aggregates ...]
+    python tools/benchmarks/decisions.py [--csv FILE] [--before CHECKOUT]
+        [aggregates ...]
 
 ``select_destinations`` with our request filters, Placement's answer for 50
 hosts and ten host filters that pass all; the aggregates were read before. The
@@ -20,14 +21,21 @@ failed
 behind
     Processor time of the other thread for a request in shadow. Native threads
     share the interpreter, so another request can wait for it so long.
+
+With ``--before`` another checkout of this project, of before there were
+records, and this one run in turn, each several times in a process of its own.
+It logged the constraints on each request. The least of the medians counts: on
+a machine with other load, only that tells what a change costs.
 """
 
 from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
 import logging
+import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -45,15 +53,14 @@ from nova.scheduler.client import report
 import table
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import records
 from isolate_aggregates.nova.messages import Observer
-from isolate_aggregates.nova.recorder import Recorder
-from isolate_aggregates.nova.shadow import Shadow
-from isolate_aggregates.record import LOGGER
 
 AGGREGATES = (100, 1_000, 5_000)
 HOSTS, FILTERS = 50, 10
 TURNS, BLOCK = 400, 20
+# How many processes measure each level with ``--before``.
+PROCESSES = 5
+LOGGER = 'isolate_aggregates'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +74,17 @@ class Row:
     failed: float
     shadow: float
     behind: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Milliseconds of processor time for each request, by checkout."""
+
+    aggregates: int
+    before: float
+    none: float
+    failures: float
+    narrowed: float
 
 
 class Passes(nova_filters.BaseFilter):
@@ -84,17 +102,6 @@ class Host:
             str(uuid.UUID(int=number)),
             f'host-{number + 1}-0',
         )
-
-
-class Signalling(Shadow):
-    """Says when it has compared."""
-
-    def compare(self, trace: Any) -> dict[str, Any]:
-        """Compare what would have been different."""
-        try:
-            return super().compare(trace)
-        finally:
-            DONE.set()
 
 
 DONE = threading.Event()
@@ -137,8 +144,37 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     setattr(owner, name, before)
 
 
-def measure(number: int, conf: Any) -> Row:
-    """Measure with a number of aggregates."""
+def recorded(level: str, shadow: Any = None) -> Any:
+    """Return a recorder of a level."""
+    # An older checkout has none.
+    from isolate_aggregates.nova.recorder import Recorder
+
+    return Recorder(level, frozenset(), {}, Unexamined, Observer(), shadow)
+
+
+def signalling(runner: Any) -> Any:
+    """Return filters in shadow that say when they have compared."""
+    from isolate_aggregates.nova.shadow import Shadow
+
+    class Signalling(Shadow):
+        def compare(self, trace: Any) -> dict[str, Any]:
+            try:
+                return super().compare(trace)
+            finally:
+                DONE.set()
+
+    return Signalling(runner, 1000, replaces=False)
+
+
+@contextlib.contextmanager
+def requests(
+    number: int, conf: Any
+) -> Iterator[tuple[Any, dict[str, bool], Callable[..., float]]]:
+    """Return the filters, what happens to requests, and a request.
+
+    :returns: The runner; whether there is a host; and a function that makes a
+        request and returns its duration.
+    """
     load.fill(number)
     context = nova_context.get_admin_context()
     runner = load.runner(conf, 3600, 0)
@@ -171,11 +207,34 @@ def measure(number: int, conf: Any) -> Row:
             )
         return 1000 * (time.thread_time() - begin)
 
-    def recorded(level: str, shadow: Shadow | None = None) -> Recorder:
-        return Recorder(level, frozenset(), {}, Unexamined, Observer(), shadow)
+    with (
+        replaced(manager.SchedulerManager, 'select_destinations', select),
+        replaced(
+            report.SchedulerReportClient,
+            'get_allocation_candidates',
+            candidates,
+        ),
+    ):
+        once()
+        yield runner, wants, once
+
+
+def measure(number: int, conf: Any) -> Row:
+    """Measure with a number of aggregates."""
+    with requests(number, conf) as (runner, wants, once):
+        return measured(number, runner, wants, once)
+
+
+def measured(
+    number: int,
+    runner: Any,
+    wants: dict[str, bool],
+    once: Callable[..., float],
+) -> Row:
+    """Measure requests in turn."""
 
     def in_turn(
-        *kinds: tuple[Recorder | None, bool],
+        *kinds: tuple[Any, bool],
     ) -> list[float]:
         found: list[list[float]] = [[] for _ in kinds]
         for _ in range(TURNS // BLOCK):
@@ -187,36 +246,24 @@ def measure(number: int, conf: Any) -> Row:
                     times += [once() for _ in range(BLOCK)]
         return [statistics.median(times) for times in found]
 
-    with (
-        replaced(manager.SchedulerManager, 'select_destinations', select),
-        replaced(
-            report.SchedulerReportClient,
-            'get_allocation_candidates',
-            candidates,
-        ),
-    ):
-        once()
-        failures = recorded('failures')
-        none, some, more, without, failed = in_turn(
-            (None, True),
-            (failures, True),
-            (recorded('narrowed'), True),
-            (None, False),
-            (failures, False),
-        )
-        wants['host'] = True
-        shadow = recorded('none', Signalling(runner, 1000, replaces=False))
-        plain = in_shadow(once, None)
-        seen, behind = in_shadow(once, shadow)
+    failures = recorded('failures')
+    none, some, more, without, failed = in_turn(
+        (None, True),
+        (failures, True),
+        (recorded('narrowed'), True),
+        (None, False),
+        (failures, False),
+    )
+    wants['host'] = True
+    plain = in_shadow(once, None)
+    seen, behind = in_shadow(once, recorded('none', signalling(runner)))
     return Row(
         number, none, some - none, more - none, failed - without,
         seen - plain[0], behind,
     )  # fmt: skip
 
 
-def in_shadow(
-    once: Callable[[bool], float], shadow: Recorder | None
-) -> tuple[float, float]:
+def in_shadow(once: Callable[..., float], shadow: Any) -> tuple[float, float]:
     """Return the times of a request and of the other thread for it."""
     own, behind = [], []
     with recording(shadow, None):
@@ -231,11 +278,13 @@ def in_shadow(
 
 
 @contextlib.contextmanager
-def recording(recorder: Recorder | None, observer: Any) -> Iterator[None]:
+def recording(recorder: Any, observer: Any) -> Iterator[None]:
     """Have a recorder, if any, in place."""
     if recorder is None:
         yield
         return
+    from isolate_aggregates.nova import records
+
     records.install(recorder)
     if observer:
         observer.decided = records.decided
@@ -245,9 +294,47 @@ def recording(recorder: Recorder | None, observer: Any) -> Iterator[None]:
         del observer.decided
 
 
+def alone(level: str, number: int, conf: Any) -> float:
+    """Return the median of requests of one level, in this process alone."""
+    recorder = None if level in ('before', 'none') else recorded(level)
+    with (
+        requests(number, conf) as (runner, _, once),
+        recording(recorder, runner._observer),
+    ):
+        for _ in range(BLOCK):
+            once()
+        return statistics.median(once() for _ in range(TURNS))
+
+
+def compared(number: int, checkout: pathlib.Path) -> Change:
+    """Measure another checkout and this one in turn."""
+    levels = [each.name for each in dataclasses.fields(Change)][1:]
+    found: dict[str, list[float]] = {level: [] for level in levels}
+    for _ in range(PROCESSES):
+        for level, times in found.items():
+            path = [str(checkout.resolve())] if level == 'before' else []
+            output = subprocess.run(
+                [sys.executable, __file__, '--level', level, str(number)],
+                env={**os.environ, 'PYTHONPATH': os.pathsep.join(path)},
+                check=True,
+                stdout=subprocess.PIPE,
+            ).stdout
+            times.append(float(output))
+    return Change(number, **{each: min(found[each]) for each in levels})
+
+
 def main() -> None:
     """Measure and print a table."""
-    options = table.parser('aggregates', AGGREGATES).parse_args()
+    made = table.parser('aggregates', AGGREGATES)
+    made.add_argument('--before', type=pathlib.Path)
+    made.add_argument('--level', help='measure and print only one')
+    options = made.parse_args()
+    if options.before:
+        changes = [
+            compared(each, options.before) for each in options.aggregates
+        ]
+        table.report(changes, options.csv)
+        return
     with tempfile.TemporaryDirectory() as name:
         log = logging.getLogger(LOGGER)
         log.addHandler(logging.FileHandler(pathlib.Path(name, 'log')))
@@ -255,6 +342,10 @@ def main() -> None:
         log.propagate = False
         with load.configured() as conf, load.database():
             conf.set_override('check_claims', False, ia_conf.GROUP)
+            if options.level:
+                [number] = options.aggregates
+                print(alone(options.level, number, conf))
+                return
             rows = [measure(number, conf) for number in options.aggregates]
     table.report(rows, options.csv)
 
