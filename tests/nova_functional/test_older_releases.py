@@ -21,6 +21,8 @@ TESTS = {
     'boots': (HERE.parent / 'nova', 'test_nova_api.py'),
     'placed': (HERE, 'test_placed.py'),
     'records': (HERE, 'test_records.py'),
+    'records-mended': (HERE, 'test_records_mended.py'),
+    'records-of-moves': (HERE, 'test_records_of_moves.py'),
     'shadow': (HERE, 'test_shadow.py'),
 }
 
