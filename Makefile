@@ -52,7 +52,7 @@ help:
 	@echo "make sbom   list what is installed with it"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
-	@echo "make man    build manual pages of the commands"
+	@echo "make man    write the manual pages of the commands anew"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make findings   try the programs in findings; needs a network"
 	@echo "make sample write the sample configuration and the JSON schemas anew"
@@ -199,7 +199,7 @@ docs: $(VENV)/.all
 	$(BIN)/sphinx-build -W -b html releasenotes/source releasenotes/build/html
 
 man: $(VENV)/.all
-	$(BIN)/sphinx-build -W -b man doc/source doc/build/man
+	$(BIN)/python tools/man_pages.py
 
 linkcheck: docs
 	$(BIN)/python tools/links.py doc/build/html releasenotes/build/html

@@ -76,25 +76,6 @@ linkcheck_anchors_ignore_for_url = [
     r'https://github\.com/',
 ]
 
-# For "make man", which distributions call for their packages.
-man_pages = [
-    ('cli/index', 'isolate-aggregates', 'isolate OpenStack hosts', [], 1),
-    (
-        'cli/manage',
-        'isolate-aggregates-manage',
-        'record what servers were placed with',
-        [],
-        1,
-    ),
-    (
-        'cli/status',
-        'isolate-aggregates-status',
-        'check a nova-scheduler before an upgrade',
-        [],
-        1,
-    ),
-]
-
 
 class JSONSchemas(Directive):
     """Shows which command has which schema, and in which file."""

@@ -4,7 +4,6 @@
 import configparser
 import inspect
 import re
-import runpy
 
 from oslo_config import generator
 from pages import PAGES, ROOT, SOURCE, blocks
@@ -263,14 +262,6 @@ def test_the_spec_passes_the_line_check_of_nova_specs():
         if len(line) > 79 and '//' not in line and ' ' in line.strip():
             too_long.append(line)
     assert too_long == []
-
-
-def test_each_program_has_a_manual_page():
-    manuals = runpy.run_path(str(SOURCE / 'conf.py'))['man_pages']
-    names = [name for _, name, *_ in manuals]
-    assert sorted(names) == sorted(entry_points('console_scripts'))
-    for page, *_ in manuals:
-        assert (SOURCE / page).with_suffix('.rst').exists()
 
 
 def test_files_named_on_the_page_of_specs_exist():

@@ -161,15 +161,20 @@ def refuse(
 class CommandParser(Parser):
     """The parser of a command, which reports unknown options first."""
 
+    @property
+    def own(self) -> list[argparse.Action]:
+        """The arguments that not all commands have, by their groups."""
+        return [
+            action
+            for group in self._action_groups
+            for action in group._group_actions
+            if not _is_output(group) and action.dest != _DIRECTION
+        ]
+
     def format_help(self) -> str:
         """Return the help; options of all commands are only named."""
         groups = [g for g in self._action_groups if not _is_output(g)]
-        own = [
-            action
-            for group in groups
-            for action in group._group_actions
-            if action.dest != _DIRECTION
-        ]
+        own = self.own
         common = [
             action
             for action in self._actions
