@@ -17,6 +17,7 @@ from nova.api.openstack.compute import (
     flavors,
     flavors_extraspecs,
     hypervisors,
+    server_groups,
     servers,
     services,
 )
@@ -25,7 +26,11 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.request import Flavor
-from isolate_aggregates_tools.compute.servers import Server, Servers
+from isolate_aggregates_tools.compute.servers import (
+    Server,
+    ServerGroup,
+    Servers,
+)
 from isolate_aggregates_tools.rehearse.exchange import Request
 from isolate_aggregates_tools.rehearse.nova import NEWEST, Nova
 from isolate_aggregates_tools.rehearse.placement import HeldPlacement
@@ -43,8 +48,15 @@ _SPECS = flavors_extraspecs.FlavorExtraSpecsController
 _ACCESS = flavor_access.FlavorActionController
 _SERVICES = services.ServiceController
 _HYPERVISORS = hypervisors.HypervisorsController
+_GROUPS = server_groups.ServerGroupController
 _SERVERS = servers.ServersController
 _ZONES = availability_zone.AvailabilityZoneController
+# The first microversions without some paths.
+GONE = {
+    '/os-services/disable': 53,
+    '/os-hypervisors/1': 53,
+    '/os-hypervisors/statistics': 88,
+}
 
 
 def action(path, name, body):
@@ -119,11 +131,15 @@ REQUESTS = [
     (_SERVICES.index, ('GET', '/os-services', None), 1),
     (_SERVICES.update, ('PUT', '/os-services/disable', SERVICE), 1),
     (_SERVICES.update, ('PUT', '/os-services/{service}', {}), 53),
-    (_HYPERVISORS.index, ('GET', '/os-hypervisors', None), 53),
-    (_HYPERVISORS.detail, ('GET', '/os-hypervisors/detail', None), 88),
-    (_HYPERVISORS.show, ('GET', f'/os-hypervisors/{NODE.uuid}', None), 88),
-    (_SERVERS.index, ('GET', '/servers?all', None), 1),
-    (_SERVERS.detail, ('GET', '/servers/detail?all', None), 1),
+    (_HYPERVISORS.index, ('GET', '/os-hypervisors', None), 1),
+    (_HYPERVISORS.detail, ('GET', '/os-hypervisors/detail', None), 1),
+    (_HYPERVISORS.show, ('GET', '/os-hypervisors/1', None), 1),
+    (_HYPERVISORS.show, ('GET', f'/os-hypervisors/{NODE.uuid}', None), 53),
+    (_HYPERVISORS.statistics, ('GET', '/os-hypervisors/statistics', None), 1),
+    (_GROUPS.index, ('GET', '/os-server-groups?all_projects', None), 1),
+    (_GROUPS.show, ('GET', f'/os-server-groups/{SERVER}', None), 1),
+    (_SERVERS.index, ('GET', '/servers?all_tenants', None), 1),
+    (_SERVERS.detail, ('GET', '/servers/detail?all_tenants', None), 1),
     (_SERVERS.show, ('GET', f'/servers/{SERVER}', None), 1),
     (_ZONES.index, ('GET', '/os-availability-zone', None), 1),
     (_ZONES.detail, ('GET', '/os-availability-zone/detail', None), 1),
@@ -139,6 +155,7 @@ def cloud():
         projects=frozenset({PROJECT}),
     )  # fmt: skip
     server = Server(SERVER, 'web', PROJECT, 'ACTIVE', 'c1', flavor, SERVER)
+    group = ServerGroup(SERVER, 'anti-affinity', frozenset({SERVER}), 2)
     found = make_snapshot(
         [
             Aggregate(NODE.uuid, 'one', {'a': 'b'}, frozenset({'c1'}), id=7),
@@ -147,7 +164,8 @@ def cloud():
         [NODE],
         flavors=[flavor, own],
     )
-    return dataclasses.replace(found, servers=Servers((server,), {}, True, ()))
+    servers = Servers((server,), {}, True, (group,))
+    return dataclasses.replace(found, servers=servers)
 
 
 def answer(method, path, body, minor):
@@ -164,7 +182,7 @@ def answer(method, path, body, minor):
         listed = ask('GET', '/os-services', {}, None).document
         path = path.format(service=listed['services'][0]['id'])
         body = {'status': 'disabled', 'disabled_reason': 'why'}
-    found = ask(method, path, {'all_tenants': '1'} if query else {}, body)
+    found = ask(method, path, {query: '1'} if query else {}, body)
     assert found.status < 300, found.document
     return found.document
 
@@ -173,7 +191,7 @@ def answer(method, path, body, minor):
     ('controller', 'asked', 'first'),
     REQUESTS,
     ids=[
-        f'{method} {path}'.removesuffix('?all')
+        f'{method} {path.partition("?")[0]}'
         + ''.join(f' {name}' for name in (body or ()) if 'action' in path)
         for _, (method, path, body), _ in REQUESTS
     ],
@@ -187,8 +205,8 @@ def test_each_document_has_the_form_of_nova(controller, asked, first):
         version = api_version_request.APIVersionRequest(f'2.{minor}')
         schema = schemas(types.SimpleNamespace(api_version_request=version))
         method, path, body = asked
-        if controller is _SERVICES.update and first == 1 and minor >= 53:
-            # By its id since then.
+        if first == 1 and minor >= GONE.get(path, minor + 1):
+            # By its uuid since then, or not at all.
             break
         if schema is not None:
             validators._SchemaValidator(schema).validate(

@@ -33,7 +33,7 @@ BUDGET = {
     'matrix_list': 14_400,
     'provider_set': 12_700,
     'provider_unset': 12_700,
-    'rehearse': 27_900,
+    'rehearse': 28_200,
     'relocation_create': 26_200,
     'report_save': 28_400,
     'reservation_calendar_list': 14_500,

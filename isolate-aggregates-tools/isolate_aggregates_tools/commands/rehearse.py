@@ -198,6 +198,10 @@ class _Found:
                 f'done, which were ended: {listed(left)}'
                 for _ in range(bool(left))
             ),
+            *(
+                f'{fields}; the tool got empty fields'
+                for fields in self.world.empty
+            ),
             *outcome.unknown(self.world.before, self.world.snapshot),
             *(
                 f'whether server {quoted(each.server.name)} '

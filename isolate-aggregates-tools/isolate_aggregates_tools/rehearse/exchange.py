@@ -10,6 +10,8 @@ from typing import Any
 Document = Any
 
 UNKNOWN = http.HTTPStatus.NOT_IMPLEMENTED
+# How many entries a page of Nova has at most, if max_limit is its default.
+PAGE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +108,7 @@ def check_query(
 def page(
     items: Sequence[dict[str, Any]],
     query: Mapping[str, str],
-    most: int = 1000,
+    most: int = PAGE,
 ) -> Sequence[dict[str, Any]]:
     """Return the part of a list that ``limit`` and ``marker`` ask for.
 
@@ -122,3 +124,8 @@ def page(
     if not limit.isdecimal():
         raise Refused(400, f'limit must be a number, not {limit!r}')
     return items[start : start + min(int(limit), most)]
+
+
+def has_more(some: Sequence[dict[str, Any]], query: Mapping[str, str]) -> bool:
+    """Return whether a page is full, so that Nova gives a link to the next."""
+    return bool(some) and len(some) == min(int(query.get('limit', PAGE)), PAGE)

@@ -17,6 +17,7 @@ from isolate_aggregates_tools.rehearse.exchange import (
     Request,
     Unknown,
     check_query,
+    has_more,
     page,
 )
 from isolate_aggregates_tools.rehearse.world import World
@@ -73,7 +74,7 @@ class Flavors:
         ]
         some = list(page(documents, query))
         found: dict[str, Any] = {'flavors': some}
-        if some and len(some) == int(query.get('limit', 1000)):
+        if has_more(some, query):
             found['flavors_links'] = [_next(asked, some[-1]['id'])]
         if not detail:
             basic = ('id', 'name', 'links', 'description')

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers about compute services, hypervisors and availability zones."""
+"""Answers about compute services and availability zones."""
 
-from collections.abc import Iterable
 import dataclasses
 from typing import Any
 
 import os_traits
-from oslo_utils import strutils, uuidutils
+from oslo_utils import uuidutils
 
 from isolate_aggregates.derived import derived_uuid
 from isolate_aggregates_tools.cloud.changes import altered
@@ -19,7 +18,6 @@ from isolate_aggregates_tools.rehearse.exchange import (
     Request,
     Unknown,
     check_query,
-    page,
 )
 from isolate_aggregates_tools.rehearse.placement import HeldPlacement
 from isolate_aggregates_tools.rehearse.world import World
@@ -64,7 +62,9 @@ class Hosts:
         if not uuidutils.is_uuid_like(key):
             raise Refused(400, f'invalid uuid {key}')
         services = self._world.services
-        old = next((s for s in services.values() if _id(s.host) == key), None)
+        old = next(
+            (s for s in services.values() if service_id(s.host) == key), None
+        )
         if old is None:
             raise Refused(404, f'service {key} could not be found')
         body = asked.body
@@ -138,7 +138,7 @@ class Hosts:
             lambda node: node.host == service.host,
             marked,
         )
-        for node in self._nodes():
+        for node in self._world.snapshot.providers:
             if node.host == service.host:
                 self._placement.edit(
                     node.uuid, 'traits', _DISABLED, not service.is_enabled
@@ -148,98 +148,17 @@ class Hosts:
         self, number: int, each: ComputeService, minor: int
     ) -> dict[str, Any]:
         document: dict[str, Any] = {
-            'id': _id(each.host) if minor >= 53 else number,
+            'id': service_id(each.host) if minor >= 53 else number,
             'binary': _BINARY,
             'host': each.host,
             'zone': self.zone(each.host),
-            'status': _status(each),
-            'state': _state(each),
+            'status': status_of(each),
+            'state': state_of(each),
             'updated_at': _MADE,
             'disabled_reason': each.reason or None,
         }
         if minor >= 11:
             document['forced_down'] = False
-        return document
-
-    # Hypervisors, whose ids are those of their resource providers.
-
-    def list_hypervisors(self, asked: Request, detail: str | None) -> Answer:
-        query = asked.query
-        _check_version(asked, detail)
-        check_query(
-            query,
-            ('limit', 'marker', 'hypervisor_hostname_pattern', 'with_servers'),
-            'hypervisors',
-        )
-        pattern = query.get('hypervisor_hostname_pattern')
-        if pattern is not None and ('limit' in query or 'marker' in query):
-            raise Refused(400, 'paging with a pattern is not supported')
-        found = [
-            self._hypervisor(node, asked, detail)
-            for node in self._nodes()
-            if pattern is None or pattern in node.name
-        ]
-        if pattern is not None and not found:
-            raise Refused(404, f'no hypervisor matches {pattern!r}')
-        some = list(page(found, query))
-        document: dict[str, Any] = {'hypervisors': some}
-        if (
-            pattern is None
-            and some
-            and len(some) == int(query.get('limit', 0))
-        ):
-            limit, last = query['limit'], some[-1]['id']
-            href = f'{asked.url}{asked.path}?limit={limit}&marker={last}'
-            document['hypervisors_links'] = [{'rel': 'next', 'href': href}]
-        return Answer(200, document)
-
-    def show_hypervisor(self, asked: Request, key: str) -> Answer:
-        _check_version(asked, 'detail')
-        check_query(asked.query, ('with_servers',), 'a hypervisor')
-        if not uuidutils.is_uuid_like(key):
-            raise Refused(400, f'invalid uuid {key}')
-        for node in self._nodes():
-            if node.uuid == key:
-                document = self._hypervisor(node, asked, 'detail')
-                return Answer(200, {'hypervisor': document})
-        raise Refused(404, f'hypervisor {key} could not be found')
-
-    def _nodes(self) -> Iterable[Provider]:
-        return (node for node in self._world.snapshot.providers if node.host)
-
-    def _hypervisor(
-        self, node: Provider, asked: Request, detail: str | None
-    ) -> dict[str, Any]:
-        host = node.host or ''
-        service = self._world.services.get(host) or ComputeService(host)
-        document: dict[str, Any] = {
-            'id': node.uuid,
-            'hypervisor_hostname': node.name,
-            'state': _state(service),
-            'status': _status(service),
-        }
-        if detail:
-            document |= {
-                'hypervisor_type': 'QEMU',
-                'hypervisor_version': 8000000,
-                'host_ip': '127.0.0.1',
-                'uptime': None,
-                'service': {
-                    'id': _id(host),
-                    'host': host,
-                    'disabled_reason': service.reason or None,
-                },
-            }
-        asks = strutils.bool_from_string(asked.query.get('with_servers'))
-        if asks:
-            servers = self._world.snapshot.servers
-            if servers is None:
-                raise Unknown('the servers; the cloud file has none')
-            here = servers.by_host.get(host, ())
-            if here or asked.minor >= 75:
-                document['servers'] = [
-                    {'uuid': each.id, 'name': each.name} for each in here
-                ]
         return document
 
     # Availability zones.
@@ -276,19 +195,16 @@ class Hosts:
         return _ZONE
 
 
-def _check_version(asked: Request, detail: str | None) -> None:
-    if asked.minor < 53 or (detail and asked.minor < 88):
-        # Until 2.87, they tell of memory and disks what a file does not have.
-        raise Unknown(f'hypervisors of microversion 2.{asked.minor}')
-
-
-def _id(host: str) -> str:
+def service_id(host: str) -> str:
+    """Return the uuid that is made up for a service."""
     return derived_uuid('service', host)
 
 
-def _status(service: ComputeService) -> str:
+def status_of(service: ComputeService) -> str:
+    """Return the status as in Nova's API."""
     return 'enabled' if service.is_enabled else 'disabled'
 
 
-def _state(service: ComputeService) -> str:
+def state_of(service: ComputeService) -> str:
+    """Return the state as in Nova's API."""
     return 'up' if service.is_up else 'down'

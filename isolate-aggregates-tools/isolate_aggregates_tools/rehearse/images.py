@@ -16,6 +16,7 @@ from isolate_aggregates_tools.rehearse.exchange import (
     Request,
     Unknown,
     check_query,
+    has_more,
     page,
 )
 from isolate_aggregates_tools.rehearse.world import World
@@ -105,7 +106,7 @@ class Images:
             'first': '/v2/images',
             'schema': '/v2/schemas/images',
         }
-        if some and len(some) == int(query.get('limit', 1000)):
+        if has_more(some, query):
             words = {**query, 'marker': some[-1]['id']}
             text = '&'.join(f'{key}={word}' for key, word in words.items())
             document['next'] = f'/v2/images?{text}'

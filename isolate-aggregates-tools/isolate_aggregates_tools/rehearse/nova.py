@@ -12,7 +12,9 @@ from isolate_aggregates_tools.rehearse.exchange import (
     Unknown,
 )
 from isolate_aggregates_tools.rehearse.flavors import Flavors
+from isolate_aggregates_tools.rehearse.groups import Groups
 from isolate_aggregates_tools.rehearse.hosts import Hosts
+from isolate_aggregates_tools.rehearse.hypervisors import Hypervisors
 from isolate_aggregates_tools.rehearse.placement import HeldPlacement
 from isolate_aggregates_tools.rehearse.servers import Servers
 from isolate_aggregates_tools.rehearse.world import World
@@ -34,7 +36,8 @@ class Nova:
 
     def __init__(self, world: World, placement: HeldPlacement) -> None:
         aggregates, flavors = Aggregates(world, placement), Flavors(world)
-        hosts = Hosts(world, placement)
+        hosts, hypervisors = Hosts(world, placement), Hypervisors(world)
+        groups = Groups(world)
         servers = Servers(world, hosts)
         self.newest = newest(world)
         flavor = 'flavors/([^/]+)'
@@ -61,9 +64,12 @@ class Nova:
             f'DELETE {spec}/(.+)': flavors.delete_spec,
             'GET os-services': hosts.list_services,
             'PUT os-services/([^/]+)': hosts.update_service,
-            'GET os-hypervisors(/detail)?': hosts.list_hypervisors,
-            'GET os-hypervisors/([^/]+)': hosts.show_hypervisor,
+            'GET os-hypervisors(/detail)?': hypervisors.index,
+            'GET os-hypervisors/statistics': hypervisors.add_up,
+            'GET os-hypervisors/([^/]+)': hypervisors.show,
             'GET os-availability-zone(/detail)?': hosts.list_zones,
+            'GET os-server-groups': groups.list,
+            'GET os-server-groups/([^/]+)': groups.show,
             'GET servers(/detail)?': servers.list,
             'GET servers/([^/]+)': servers.show,
         }

@@ -17,6 +17,7 @@ from isolate_aggregates_tools.rehearse.exchange import (
     Request,
     Unknown,
     check_query,
+    has_more,
     page,
 )
 from isolate_aggregates_tools.rehearse.hosts import Hosts
@@ -67,6 +68,7 @@ _EMPTY: tuple[tuple[int, dict[str, Any]], ...] = (
     (63, {'trusted_image_certificates': None}),
     (73, {'locked_reason': None}),
 )
+_NOT_HELD = 'addresses, metadata, keys and volumes of servers'
 _KNOWN = (
     *('all_tenants', 'limit', 'marker', 'host', 'name', 'status', 'deleted'),
     *('project_id', 'tenant_id', 'flavor', 'image'),
@@ -101,7 +103,7 @@ class Servers:
         ]
         some = list(page(found, query))
         document: dict[str, Any] = {'servers': some}
-        if some and len(some) == int(query.get('limit', 1000)):
+        if has_more(some, query):
             words = {**query, 'marker': some[-1]['id']}
             text = '&'.join(f'{key}={word}' for key, word in words.items())
             href = f'{asked.url}{asked.path}?{text}'
@@ -143,6 +145,7 @@ class Servers:
         }
         if not detail:
             return document
+        self._world.note_empty(_NOT_HELD)
         for minor, fields in _EMPTY:
             if asked.minor >= minor:
                 document |= fields

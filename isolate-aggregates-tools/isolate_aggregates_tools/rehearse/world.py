@@ -50,6 +50,8 @@ class World:
         self.steps: list[tuple[Call, Snapshot]] = []
         # What the cloud file does not tell, but a change depends on.
         self.doubts: dict[str, None] = {}
+        # Fields that the cloud file does not have, and the tool got empty.
+        self.empty: dict[str, None] = {}
         self.numbers = itertools.count(
             1 + max((a.id or 0 for a in self.snapshot.aggregates), default=0)
         )
@@ -157,6 +159,13 @@ class World:
             before,
         )
         return answer
+
+    def note_empty(self, fields: str) -> None:
+        """Note fields that are empty in an answer, as they are not known.
+
+        The tool can see that, so its run does not become unknown by them.
+        """
+        self.empty[fields] = None
 
     def note(self, call: Call, before: Snapshot) -> None:
         """Note a request that was answered.

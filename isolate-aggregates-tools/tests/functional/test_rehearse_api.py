@@ -20,6 +20,7 @@ from isolate_aggregates_tools.compute.servers import (
     Servers,
 )
 from isolate_aggregates_tools.domains import Keystone, Project
+from isolate_aggregates_tools.placement.provider import Inventory
 from isolate_aggregates_tools.rehearse.service import Service
 from isolate_aggregates_tools.rehearse.world import World
 from isolate_aggregates_tools.testing import make_compute_node, make_snapshot
@@ -161,6 +162,9 @@ def test_what_is_changed_in_placement_is_in_the_cloud(held):
     [
         ('GET', '/os-keypairs', 'compute'),
         ('GET', '/servers/detail', 'compute'),
+        ('GET', '/os-server-groups?all_projects=1', 'compute'),
+        ('GET', '/os-hypervisors?with_servers=true', 'compute'),
+        ('GET', '/os-hypervisors/1/uptime', 'compute'),
         ('GET', '/flavors?sort_key=name', 'compute'),
         ('GET', '/os-services?binary=nova-scheduler', 'compute'),
         ('POST', '/servers', 'compute'),
@@ -361,6 +365,121 @@ def test_servers_are_listed_by_host_and_project():
     with contextlib.closing(Held(held_cloud(servers=servers))) as held:
         assert held('GET', '/servers/s1', minor=70)[0] == 200
         assert held('GET', '/servers/s1')[0] == 501
+
+
+def test_hypervisors_have_the_resources_that_placement_knows():
+    node = make_compute_node(
+        'g1',
+        inventories={
+            'VCPU': Inventory(8, reserved=1, allocation_ratio=4.0),
+            'PCPU': 4,
+            'MEMORY_MB': Inventory(4096, reserved=512),
+        },
+        usages={'VCPU': 2, 'PCPU': 3, 'MEMORY_MB': 1024},
+    )
+    server = Server('s1', 'web', 'a' * 32, 'ACTIVE', 'g1', FLAVORS[0])
+    cloud = held_cloud(providers=(node,), servers=Servers((server,), {}, True))
+    with contextlib.closing(Held(cloud)) as held:
+        listed = held('GET', '/os-hypervisors/detail', minor=61)[1]
+        [found] = listed['hypervisors']
+        resources = {
+            'vcpus': 8,
+            'vcpus_used': 6,
+            'memory_mb': 4096,
+            'memory_mb_used': 1536,
+            'free_ram_mb': 2560,
+            'local_gb': 0,
+            'local_gb_used': 0,
+            'free_disk_gb': 0,
+            'running_vms': 1,
+        }
+        assert found.items() >= resources.items()
+        assert found['current_workload'] is None
+        path = '/os-hypervisors/statistics'
+        sums = held('GET', path, minor=87)[1]['hypervisor_statistics']
+        empty = {'current_workload': 0, 'disk_available_least': 0}
+        assert sums == {'count': 1, **resources, **empty}
+        assert held('GET', path, minor=88)[0] == 404
+        # What is empty is told, but the tool was given an answer.
+        assert held.world.unknown == []
+        assert [*held.world.empty] == [
+            'what virt drivers report of hypervisors (their types, versions, '
+            'addresses, processors, load and least free disk)'
+        ]
+
+
+def test_a_list_of_hypervisors_is_known_at_every_microversion(held):
+    for minor, ids in ((1, [1, 2]), (53, [p.uuid for p in cloud_nodes(held)])):
+        listed = held('GET', '/os-hypervisors', minor=minor)[1]['hypervisors']
+        assert [each['id'] for each in listed] == ids
+        assert [each['hypervisor_hostname'] for each in listed] == ['g1', 'c1']
+    assert held('GET', '/os-hypervisors/2', minor=52)[0] == 200
+    assert held('GET', '/os-hypervisors/2', minor=53)[0] == 400
+    assert not held.world.unknown
+
+
+def cloud_nodes(held):
+    return [p for p in held.cloud.providers if p.host]
+
+
+@pytest.mark.parametrize(
+    ('path', 'kind', 'count'),
+    [
+        ('/os-hypervisors/detail', 'hypervisors', 1200),
+        ('/os-hypervisors?limit=5000', 'hypervisors', 1200),
+        ('/servers/detail?all_tenants=1&limit=5000', 'servers', 1200),
+        ('/flavors?limit=5000', 'flavors', 1200),
+    ],
+)
+def test_a_page_at_its_limit_names_the_next_one(path, kind, count):
+    """Clients would miss the rest without an error."""
+    numbers = range(count)
+    cloud = make_snapshot(
+        (),
+        [make_compute_node(f'c{n}') for n in numbers],
+        flavors=[Flavor(f'f{n}', f'id{n}', 1, 64, 1) for n in numbers],
+    )
+    servers = tuple(
+        Server(f's{n}', 'web', 'a' * 32, 'ACTIVE', 'c1', FLAVORS[0])
+        for n in numbers
+    )
+    cloud = dataclasses.replace(cloud, servers=Servers(servers, {}, True))
+    with contextlib.closing(Held(cloud)) as held:
+        first = held('GET', path)[1]
+        assert len(first[kind]) == 1000
+        [link] = first[f'{kind}_links']
+        assert len(held('GET', link['href'])[1][kind]) == count - 1000
+
+
+def test_server_groups_are_listed_as_far_as_they_are_known():
+    server = Server('s1', 'web', 'a' * 32, 'ACTIVE', 'g1', FLAVORS[0])
+    groups = (
+        ServerGroup('g1', 'anti-affinity', frozenset({'s1'}), 2),
+        ServerGroup('g2', 'affinity'),
+    )
+    servers = Servers((server,), {}, True, groups)
+    with contextlib.closing(Held(held_cloud(servers=servers))) as held:
+        path = '/os-server-groups?all_projects=True'
+        first, second = held('GET', path)[1]['server_groups']
+        assert first == {
+            'id': 'g1',
+            'name': '',
+            'members': ['s1'],
+            'policy': 'anti-affinity',
+            'rules': {'max_server_per_host': 2},
+            'project_id': 'a' * 32,
+            'user_id': 'unknown',
+        }
+        assert second['project_id'] == 'unknown'
+        page = held('GET', f'{path}&limit=1&offset=1')[1]['server_groups']
+        assert page == [second]
+        assert held('GET', '/os-server-groups/g3')[0] == 404
+        assert not held.world.unknown
+        # Whose the second one is, is not known.
+        assert held('GET', '/os-server-groups')[0] == 501
+    servers = Servers((server,), {}, True, groups[:1])
+    with contextlib.closing(Held(held_cloud(servers=servers))) as held:
+        assert held('GET', '/os-server-groups')[1] == {'server_groups': []}
 
 
 @pytest.mark.parametrize(
