@@ -33,8 +33,12 @@ def translated(verb: str = 'read') -> Iterator[None]:
     try:
         yield
     except ERRORS as exc:
+        problem = type(exc).__name__
+        if isinstance(exc, db_exception.DBNonExistentTable):
+            problem = (
+                f'it has no table {exc.table}; run nova-manage api_db sync, '
+                'and for a cell nova-manage db sync'
+            )
         raise exception.ServiceError(
-            "Nova's database",
-            None,
-            f'cannot be {verb}: {type(exc).__name__}',
+            "Nova's database", None, f'cannot be {verb}: {problem}'
         ) from exc

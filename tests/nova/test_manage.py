@@ -72,6 +72,15 @@ def test_a_database_that_cannot_be_read_is_an_error(run):
     assert 'Traceback' not in done.stderr
 
 
+def test_a_database_without_tables_says_what_makes_them(run, tmp_path):
+    done = run('record', api_database=f'sqlite:///{tmp_path}/empty.sqlite')
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(
+        "Nova's database cannot be read: it has no table "
+    )
+    assert 'run nova-manage api_db sync' in done.stderr
+
+
 def test_files_without_a_database_are_named(run):
     done = run('record', api_database='')
     assert done.returncode == 127

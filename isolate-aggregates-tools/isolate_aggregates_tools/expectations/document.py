@@ -32,6 +32,9 @@ _PLACES = {
     'reservations': 'reservation',
 }
 
+# Keys by which a cloud file is known.
+_OF_CLOUDS = {'aggregates', 'flavors', 'providers', 'settings'}
+
 
 def load(path: str | os.PathLike[str]) -> list[Expectation]:
     """Read a file of expectations.
@@ -46,6 +49,12 @@ def load(path: str | os.PathLike[str]) -> list[Expectation]:
         raise tools_errors.ExpectationsFileError(
             path, of_file=str(exc)
         ) from None
+    if problems and _is_cloud(document):
+        raise tools_errors.ExpectationsFileError(
+            path,
+            of_file='is a cloud file, not a file of expectations; name it '
+            'with --snapshot',
+        )
     if problems:
         raise tools_errors.ExpectationsFileError(
             path, yaml_errors.messages(problems, root)
@@ -55,6 +64,14 @@ def load(path: str | os.PathLike[str]) -> list[Expectation]:
         _expectation(entry, line)
         for entry, line in zip(document['expectations'], lines, strict=True)
     ]
+
+
+def _is_cloud(document: object) -> bool:
+    return (
+        isinstance(document, Mapping)
+        and 'expectations' not in document
+        and not _OF_CLOUDS.isdisjoint(document)
+    )
 
 
 def check_new(path: str | os.PathLike[str]) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates_tools import marks
@@ -159,21 +160,30 @@ class _TraitsOnHosts:
             yield from lock.add_traits(self.cloud, {trait: lacking})
 
     def notes(self) -> Iterator[str]:
+        """Yield which hosts keep a trait, in one sentence for each reason."""
         for trait, holders in self.holders.items():
+            keeping: dict[str, list[str]] = {}
             for node in self.nodes:
                 if node.uuid not in holders.owners:
                     continue
                 other = self._needing(trait, node)
                 if other is not None:
-                    yield (
-                        f'{hosts.node_label(node)} keeps trait {trait}, which '
-                        f'aggregate {other.name} requires'
-                    )
+                    why = f'aggregate {other.name} requires'
                 elif node.uuid not in holders.marked:
-                    yield (
-                        f'{hosts.node_label(node)} keeps trait {trait}, which '
-                        'isolate-aggregates did not add'
-                    )
+                    why = 'isolate-aggregates did not add'
+                else:
+                    continue
+                label = hosts.node_label(node).removeprefix('host ')
+                keeping.setdefault(why, []).append(label)
+            for why, labels in keeping.items():
+                number = len(labels)
+                keep = text.plural(number, 'keeps', 'keep')
+                yield (
+                    f'{text.counted(number, "host")} ({text.listed(labels)}) '
+                    f'{keep} trait {trait}, which {why}'
+                    if number > 1
+                    else f'host {labels[0]} {keep} trait {trait}, which {why}'
+                )
 
     def _losing(self, trait: str, holders: _Holders) -> Iterator[ComputeNode]:
         for node in self.nodes:

@@ -922,3 +922,14 @@ def test_a_first_file_is_not_tested_at_once(run, tmp_path, option):
 def test_a_place_of_many_parts_is_abridged():
     four = matching.Place(hosts=('h1', 'h2', 'h3'), locks=('trait:X',))
     assert str(four) == 'host h1, host h2, host h3 and 1 more'
+
+
+def test_a_cloud_file_is_no_file_of_expectations(run, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    path.write_text('version: 1\nsettings: {}\n')
+    result = run('test', str(path), '--snapshot', str(path))
+    assert (result.code, result.out) == (1, '')
+    assert result.err == (
+        f'{path} is a cloud file, not a file of expectations; name it with '
+        '--snapshot.\n'
+    )

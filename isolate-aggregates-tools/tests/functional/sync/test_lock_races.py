@@ -227,3 +227,13 @@ def test_a_host_keeps_the_trait_that_another_aggregate_requires(world):
     assert left.notes == (
         f'host h1 keeps trait {LICENSED}, which aggregate b requires',
     )
+
+
+def test_hosts_that_keep_a_trait_are_told_in_one_sentence(world):
+    locked(world)
+    world.require('a', ['h2'], LICENSED)
+    world.require('b', ['h1', 'h2'], LICENSED)
+    left = unlock.plan(world.fresh(), 'a', (), leaving=['h1', 'h2'])
+    assert left.notes == (
+        f'2 hosts (h1, h2) keep trait {LICENSED}, which aggregate b requires',
+    )
