@@ -95,6 +95,13 @@ def test_the_second_command_reads_what_has_changed(commands):
     assert found == commands.truth()
 
 
+def test_a_reading_asks_once_which_names_exist(commands):
+    commands.run()
+    urls = [url for _, url in commands.cloud.wire.calls]
+    for names in ('traits', 'resource_classes'):
+        assert urls.count(f'{commands.cloud.endpoint}/{names}') == 1
+
+
 def test_every_change_that_placement_tells_is_in_the_next_answer(commands):
     cloud = commands.cloud
     for _ in range(8):

@@ -170,7 +170,10 @@ class LiveCloud:
     @lazy_property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
-        return self.snapshot_for(self._deciding(self.index), None)
+        names = snapshots.Names.read(self.placement)
+        return self._places(
+            self._deciding(self.index, names.traits), None, names
+        )
 
     def snapshot_for(
         self,
@@ -178,6 +181,14 @@ class LiveCloud:
         amounts: Mapping[str, Collection[int]] | None,
     ) -> Snapshot:
         """Return the same, as far as it decides about a request."""
+        return self._places(aggregates, amounts)
+
+    def _places(
+        self,
+        aggregates: Collection[str],
+        amounts: Mapping[str, Collection[int]] | None,
+        names: snapshots.Names | None = None,
+    ) -> Snapshot:
         return dataclasses.replace(
             snapshots.take_places(
                 self.index,
@@ -186,6 +197,7 @@ class LiveCloud:
                 memory=self._memory,
                 members_of=aggregates,
                 amounts=amounts,
+                names=names,
             ),
             services=self.services,
         )
@@ -227,13 +239,20 @@ class LiveCloud:
             self._memory,
             None
             if self._aggregates is None
-            else self._deciding(AggregateIndex(self._aggregates)),
+            else self._deciding(
+                AggregateIndex(self._aggregates), self.traits()
+            ),
         )
 
-    def _deciding(self, index: AggregateIndex) -> frozenset[str]:
-        """Return the uuids of the aggregates that requests can name."""
+    def _deciding(
+        self, index: AggregateIndex, traits: Iterable[str]
+    ) -> frozenset[str]:
+        """Return the uuids of the aggregates that requests can name.
+
+        :param traits: All traits in Placement.
+        """
         locks = Pipeline(loading.load(self._conf)).locks(index)
-        return marks.marked_rollups(self.traits()).union(
+        return marks.marked_rollups(traits).union(
             (aggregate.uuid for aggregate in index),
             (rollup.uuid for rollup in rollups(locks)),
         )
@@ -254,6 +273,7 @@ class LiveCloud:
         An incomplete audit could report no problems where there are some.
         """
         aggregates = self.aggregates()
+        names = snapshots.Names.read(self.placement)
         snapshot = snapshots.take(
             aggregates,
             self.nova,
@@ -261,17 +281,19 @@ class LiveCloud:
             self.placement,
             track=track,
             memory=self._memory,
-            members_of=self._deciding(AggregateIndex(aggregates)),
+            members_of=self._deciding(
+                AggregateIndex(aggregates), names.traits
+            ),
+            names=names,
         )
+        names = names.seen_in(snapshot.providers)
         named = tools_domains.of_all(snapshot.aggregates)
         return Survey(
             dataclasses.replace(snapshot, domains=self.domain_projects(named)),
             nova=str(self.nova.newest.get_string()),
             placement=self.placement.read('/', _newest),
-            traits=self.traits(),
-            resource_classes=self.placement.read(
-                '/resource_classes', _class_names
-            ),
+            traits=names.traits,
+            resource_classes=names.classes,
             servers=self.servers(snapshot, track) if servers else None,
             nova_releases=self.nova_releases,
         )
@@ -430,10 +452,6 @@ class LiveCloud:
 def _newest(document: Any) -> str:
     """Return the newest microversion that Placement supports."""
     return str(document['versions'][0]['max_version'])
-
-
-def _class_names(document: Any) -> frozenset[str]:
-    return frozenset(entry['name'] for entry in document['resource_classes'])
 
 
 def _used_images(servers: Iterable[Server]) -> set[str]:

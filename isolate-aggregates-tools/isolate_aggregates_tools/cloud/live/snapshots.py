@@ -37,6 +37,33 @@ _COMMON = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
 _FEW = 8
 
 
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """All traits and resource classes that exist in Placement.
+
+    Each is one call, so a round reads them once.
+    """
+
+    traits: frozenset[str]
+    classes: frozenset[str]
+
+    @classmethod
+    def read(cls, placement: PlacementClient) -> 'Names':
+        """Return those of now."""
+        return cls(
+            edits.known_traits(placement),
+            frozenset(inventories.classes(placement)),
+        )
+
+    def seen_in(self, providers: Iterable[Provider]) -> 'Names':
+        """Return the same with those of providers that were read later."""
+        providers = tuple(providers)
+        return Names(
+            self.traits.union(*(p.traits for p in providers)),
+            self.classes.union(*(p.inventories for p in providers)),
+        )
+
+
 def take(
     aggregates: Iterable[Aggregate],
     nova: NovaClient,
@@ -46,16 +73,18 @@ def take(
     track: Track = untracked,
     memory: ProviderMemory | None = None,
     members_of: Collection[str] | None = None,
+    names: Names | None = None,
 ) -> Snapshot:
     """Return a snapshot of a live cloud.
 
     :param memory: What is known of its resource providers; it learns.
     :param members_of: As for :func:`take_providers`.
+    :param names: As for :func:`take_places`.
     :raises IsolateAggregatesError: if anything cannot be read, because a
         snapshot must be complete.
     """
     snapshot = take_places(
-        aggregates, nova, placement, track, memory, members_of
+        aggregates, nova, placement, track, memory, members_of, names=names
     )
     # Before the flavors: what is due then has not been done later.
     now = datetime.datetime.now(datetime.UTC)
@@ -80,27 +109,29 @@ def take_places(
     memory: ProviderMemory | None = None,
     members_of: Collection[str] | None = None,
     amounts: Amounts | None = None,
+    names: Names | None = None,
 ) -> Snapshot:
     """Return a snapshot without flavors, images, settings and services.
 
     :param amounts: As for :func:`take_providers`.
+    :param names: The traits and resource classes, if they are read already.
     """
-    classes = frozenset(inventories.classes(placement))
+    if names is None:
+        names = Names.read(placement)
     providers = take_providers(
-        nova, placement, track, memory, members_of, amounts, classes
+        nova, placement, track, memory, members_of, amounts, names.classes
     )
-    traits = edits.known_traits(placement)
     return Snapshot(
         origin='live cloud',
         aggregates=tuple(aggregates),
         providers=providers,
-        traits=traits.difference(
+        traits=names.traits.difference(
             os_traits.get_traits(),
             *(provider.traits for provider in providers),
         ),
-        resource_classes=frozenset(filter(orc.is_custom, classes)).difference(
-            *(provider.inventories for provider in providers)
-        ),
+        resource_classes=frozenset(
+            filter(orc.is_custom, names.classes)
+        ).difference(*(provider.inventories for provider in providers)),
     )
 
 
