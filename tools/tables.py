@@ -147,6 +147,9 @@ CALLS: Columns = {
     'First reading': work('first_seconds', 'first'),
     'Nothing changed': work('unchanged_seconds', 'unchanged'),
     '1 % boots': work('boots_seconds', 'boots'),
+    'Second ``audit``': work('command_seconds', 'command'),
+    '``sync --watch``': work('sync_seconds', 'sync'),
+    'Bytes for each provider': amount('memory'),
     'openstack-exporter': lambda row: f'{1 + 3 * int(row["providers"]):,}',
 }
 # What is asked, by its name in the results.

@@ -18,15 +18,26 @@ unchanged
     A later one, before which nothing was written.
 boots
     A later one, before which a server was booted on 1 % of the hosts.
+sync
+    A later round of ``sync --watch``, before which nothing was written.
+command
+    The second ``audit`` or ``explain``, with what the first kept in a file.
+
+*First inventories* are the calls of the first reading for the inventories
+of one provider: no call returns the limits of those of many.
+*Memory* is what is remembered for one provider, after all readings.
 
 With ``--before`` another checkout of this project and this one run in turn,
 each in a process of its own. ``openstack-exporter`` sends one call and three
 for each provider, whatever has changed (of its source).
 """
 
+import collections
 from collections.abc import Iterator
+import contextlib
 import csv
 import dataclasses
+import gc
 import os
 import pathlib
 import subprocess
@@ -34,6 +45,7 @@ import sys
 import tempfile
 import time
 from typing import Any
+from unittest import mock
 import uuid
 
 import from_tests
@@ -47,7 +59,13 @@ from wired_world import WiredWorld  # noqa: E402
 
 from isolate_aggregates import options as tools_options  # noqa: E402
 from isolate_aggregates_tools.cloud.live import live_cloud  # noqa: E402
+from isolate_aggregates_tools.cloud.live.provider_memory import (  # noqa: E402
+    ProviderMemory,
+)
 from isolate_aggregates_tools.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates_tools.operate.sync import (  # noqa: E402
+    snapshot as sync_snapshot,
+)
 from isolate_aggregates_tools.placement.provider import (  # noqa: E402
     Inventory,
     Provider,
@@ -56,12 +74,18 @@ from isolate_aggregates_tools.placement.provider import (  # noqa: E402
 HOSTS = (100, 1_000)
 AGGREGATES = 200
 LOCKS = 50
+READINGS = ('explain', 'first', 'unchanged', 'boots', 'sync', 'command')
 ROOT = from_tests.ROOT
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Calls to Placement, and seconds of its processor time, by reading."""
+    """Calls to Placement, and seconds of its processor time, by reading.
+
+    :param first_inventories: The calls of the first one for the inventories of
+        one provider.
+    :param memory: Bytes that are remembered for one provider.
+    """
 
     hosts: int
     providers: int
@@ -69,10 +93,21 @@ class Row:
     first: int
     unchanged: int
     boots: int
+    sync: int
+    command: int
     explain_seconds: float
     first_seconds: float
     unchanged_seconds: float
     boots_seconds: float
+    sync_seconds: float
+    command_seconds: float
+    first_inventories: int
+    memory: float
+
+    @property
+    def of_providers(self) -> float:
+        """The calls of a reading after boots, for one provider."""
+        return self.boots / self.providers
 
     @property
     def of_openstack_exporter(self) -> float:
@@ -161,12 +196,15 @@ class Service(WiredWorld):
         self._conf = cfg.ConfigOpts()
         tools_options.register_opts(self._conf)
         self._conf([], default_config_files=[], default_config_dirs=[])
-        self._arguments = _memory()
+        self.memory = ProviderMemory()
+        self._memory_of_sync = ProviderMemory()
         self._connection = self.connection()
         self._carry = self.wire.carry
         self.wire.carry = self._timed
         self._seconds = 0.0
         self._calls = 0
+        #: The calls of the last reading by the last part of their paths.
+        self.kinds: collections.Counter[str] = collections.Counter()
 
     def _timed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         if not request.url.startswith(self.endpoint):
@@ -176,30 +214,50 @@ class Service(WiredWorld):
             return self._carry(request, *args, **kwargs)
         finally:
             self._calls += 1
+            self.kinds[request.url.partition('?')[0].rpartition('/')[2]] += 1
             self._seconds += time.thread_time() - start
+
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[None]:
+        self._calls, self._seconds = 0, 0.0
+        self.kinds.clear()
+        yield
 
     def read(self) -> tuple[int, float]:
         """Read the cloud; return the calls to Placement, and its seconds."""
-        self._calls, self._seconds = 0, 0.0
-        self._cloud(*self._arguments).survey()
+        with self._counting():
+            self._cloud(self.memory).survey()
+        return self._calls, self._seconds
+
+    def sync(self) -> tuple[int, float]:
+        """Read what a round of sync compares."""
+        with self._counting():
+            sync_snapshot.read(self._cloud(self._memory_of_sync))
+        return self._calls, self._seconds
+
+    def command(self) -> tuple[int, float]:
+        """Read the cloud as ``audit``, with a file in the cache folder."""
+        with (
+            self._counting(),
+            contextlib.closing(self._cloud(remembers=True)) as cloud,
+        ):
+            cloud.survey()
         return self._calls, self._seconds
 
     def explain(self) -> tuple[int, float]:
         """Read what ``explain`` needs, without a memory."""
-        self._calls, self._seconds = 0, 0.0
-        cloud = self._cloud()
-        if hasattr(cloud, 'snapshot_for'):
-            cloud.snapshot_for(
+        with self._counting():
+            self._cloud().snapshot_for(
                 [identity('aggregate', number) for number in range(LOCKS)],
                 {'VCPU': {4}, 'MEMORY_MB': {8192}, 'DISK_GB': {20}},
             )
-        else:
-            assert cloud.snapshot
         return self._calls, self._seconds
 
-    def _cloud(self, *arguments: Any) -> live_cloud.LiveCloud:
+    def _cloud(
+        self, memory: ProviderMemory | None = None, remembers: bool = False
+    ) -> live_cloud.LiveCloud:
         return live_cloud.LiveCloud(
-            self._conf, lambda: self._connection, *arguments
+            self._conf, lambda: self._connection, memory, remembers
         )
 
     def boot(self) -> None:
@@ -217,15 +275,16 @@ class Service(WiredWorld):
             )
 
 
-def _memory() -> list[Any]:
-    """Return a memory; none for a checkout that has none."""
-    try:
-        from isolate_aggregates_tools.cloud.live.provider_memory import (
-            ProviderMemory,
-        )
-    except ImportError:
-        return []
-    return [ProviderMemory()]
+def _bytes(memory: ProviderMemory) -> int:
+    """Return the bytes of all objects that only a memory refers to."""
+    seen: dict[int, Any] = {}
+    waiting: list[Any] = [memory.known]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen and not isinstance(one, type):
+            seen[id(one)] = one
+            waiting += gc.get_referents(one)
+    return sum(map(sys.getsizeof, seen.values()))
 
 
 def measure(hosts: int) -> Row:
@@ -235,13 +294,32 @@ def measure(hosts: int) -> Row:
         service = Service(placement.open(), hosts)
         explain = service.explain()
         first = service.read()
+        inventories = service.kinds['inventories']
         unchanged = service.read()
         service.boot()
         boots = service.read()
+        service.sync()
+        sync = service.sync()
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.dict(os.environ, XDG_CACHE_HOME=folder),
+        ):
+            service.command()
+            command = service.command()
     finally:
         placement.close()
-    calls, seconds = zip(explain, first, unchanged, boots, strict=True)
-    return Row(hosts, len(service.providers), *calls, *seconds)
+    calls, seconds = zip(
+        explain, first, unchanged, boots, sync, command, strict=True
+    )
+    providers = len(service.providers)
+    return Row(
+        hosts,
+        providers,
+        *calls,
+        *seconds,
+        inventories,
+        _bytes(service.memory) / providers,
+    )
 
 
 def measure_in(checkout: pathlib.Path, hosts: int) -> dict[str, str]:
@@ -263,7 +341,7 @@ def measure_in(checkout: pathlib.Path, hosts: int) -> dict[str, str]:
 def compare(before: pathlib.Path, hosts: int) -> Iterator[Change]:
     """Measure two checkouts in turn."""
     old, new = (measure_in(checkout, hosts) for checkout in (before, ROOT))
-    for reading in ('explain', 'first', 'unchanged', 'boots'):
+    for reading in READINGS:
         yield Change(
             hosts,
             reading,
