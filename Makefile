@@ -23,7 +23,7 @@ CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
 TESTS = test test-rest test-gate test-all cover test-nova test-blazar \
     test-browser test-databases test-servers test-clone test-rehearsals
-.PHONY: help demo environments unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies first-hour dist sbom lint docs man linkcheck findings sample architecture clean
+.PHONY: help demo environments unit $(TESTS) e2e e2e-smoke cloud cloud-down release-check audit-dependencies first-hour container dist sbom lint docs man linkcheck findings sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -45,6 +45,7 @@ help:
 	@echo "make cloud   bring up an OpenStack of released packages, to try things"
 	@echo "make cloud-down   bring it down again"
 	@echo "make first-hour   paste the lines of README on a fresh Debian"
+	@echo "make container   build the container image without a registry, and start it"
 	@echo "make e2e    play stories on it, and bring it down if it was"
 	@echo "make release-check   build twice, install with oldest and newest versions"
 	@echo "make audit-dependencies   look for known vulnerabilities; needs a network"
@@ -154,6 +155,13 @@ cloud-down:
 # Needs a network, mmdebstrap and the superuser.
 first-hour:
 	$(PYTHON) tools/first_hour.py
+
+# Needs a network, mmdebstrap, buildah and the superuser.
+container: $(VENV)/.all
+	rm -rf build/wheels
+	$(BIN)/python -m pip wheel --quiet --wheel-dir build/wheels \
+	    . './$(TOOLS)[metrics]' ./$(RESERVATIONS) pip
+	tools/container.sh build/wheels
 
 # For the newest versions. Fails if a package could not be looked up.
 audit-dependencies: $(RELEASE_VENV)/.release
