@@ -17,6 +17,10 @@ CLOUD_VENV ?= .venv-cloud
 export CLIENTS_VENV ?= $(CURDIR)/.venv-clients
 # Tools with which operators change clouds.
 export OPERATOR_VENV ?= $(CURDIR)/.venv-operator
+# Their folders as make needs them: in the name of a target, a space ends it.
+escaped = $(subst $() ,\ ,$(1))
+CLIENTS = $(call escaped,$(CLIENTS_VENV))/.clients
+OPERATOR = $(call escaped,$(OPERATOR_VENV))/.operator
 E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
@@ -104,17 +108,17 @@ $(CLOUD_VENV)/.cloud: $(REQUIREMENTS) tests/e2e/requirements.txt
 	    --editable './$(TOOLS)[osc,metrics]' --editable ./$(RESERVATIONS)
 	touch $@
 
-$(CLIENTS_VENV)/.clients: tests/e2e/client-requirements.txt
-	$(PYTHON) -m venv $(CLIENTS_VENV)
-	$(CLIENTS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(CLIENTS_VENV)/bin/python -m pip install --quiet --requirement $<
-	touch $@
+$(CLIENTS): tests/e2e/client-requirements.txt
+	$(PYTHON) -m venv "$(CLIENTS_VENV)"
+	"$(CLIENTS_VENV)"/bin/python -m pip install --quiet --upgrade pip
+	"$(CLIENTS_VENV)"/bin/python -m pip install --quiet --requirement $<
+	touch "$@"
 
-$(OPERATOR_VENV)/.operator: tests/rehearsals/requirements.txt
-	$(PYTHON) -m venv $(OPERATOR_VENV)
-	$(OPERATOR_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(OPERATOR_VENV)/bin/python -m pip install --quiet --requirement $<
-	touch $@
+$(OPERATOR): tests/rehearsals/requirements.txt
+	$(PYTHON) -m venv "$(OPERATOR_VENV)"
+	"$(OPERATOR_VENV)"/bin/python -m pip install --quiet --upgrade pip
+	"$(OPERATOR_VENV)"/bin/python -m pip install --quiet --requirement $<
+	touch "$@"
 
 $(RELEASE_VENV)/.release: $(REQUIREMENTS)
 	$(PYTHON) -m venv $(RELEASE_VENV)
@@ -132,11 +136,11 @@ $(TESTS): $(VENV)/.all
 # With all three, and nothing of Nova.
 unit: $(VENV)-reservations/.all
 unit: TESTS_BIN = $(VENV)-reservations/bin
-test-rest test-all test-rehearsals cover: $(OPERATOR_VENV)/.operator
+test-rest test-all test-rehearsals cover: $(OPERATOR)
 # In environments of their own; the first takes long. The last checks the
 # committed state.
 e2e e2e-smoke: $(CLOUD_VENV)/.cloud
-e2e: $(CLIENTS_VENV)/.clients
+e2e: $(CLIENTS)
 e2e e2e-smoke: TESTS_BIN = $(CLOUD_VENV)/bin
 release-check: $(RELEASE_VENV)/.release
 release-check: TESTS_BIN = $(RELEASE_BIN)
@@ -225,4 +229,4 @@ architecture: $(VENV)/.all
 	$(BIN)/python tools/drawings.py
 
 clean: cloud-down
-	rm -rf $(VENV) $(VENV)-* $(CLOUD_VENV) $(CLIENTS_VENV) $(OPERATOR_VENV) build dist doc/build releasenotes/build *.egg-info */*.egg-info
+	rm -rf $(VENV) $(VENV)-* $(CLOUD_VENV) "$(CLIENTS_VENV)" "$(OPERATOR_VENV)" build dist doc/build releasenotes/build *.egg-info */*.egg-info

@@ -49,6 +49,23 @@ def test_make_knows_the_shown_targets_and_variables(words):
         assert value in asked.stdout or name in read_by_tests()
 
 
+def test_make_warns_of_nothing_in_a_path_with_a_space(tmp_path):
+    for target in ('e2e', 'test-rest'):
+        asked = subprocess.run(
+            [
+                *('make', '--dry-run', target),
+                f'CLIENTS_VENV={tmp_path}/a b/clients',
+                f'OPERATOR_VENV={tmp_path}/a b/operator',
+            ],
+            cwd=pages.ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert asked.stderr == ''
+        assert f'-m venv "{tmp_path}/a b/' in asked.stdout
+
+
 def read_by_tests():
     """Return the environment variables that tests read."""
     return {
