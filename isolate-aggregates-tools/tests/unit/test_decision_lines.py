@@ -15,6 +15,7 @@ from oslo_log import log as oslo_log
 import pytest
 
 from isolate_aggregates.record import CONFIGURATION, LOGGER, SCHEMA
+from isolate_aggregates_tools.decisions import lines
 from isolate_aggregates_tools.decisions.lines import Unread, of_line
 
 RECORD = {
@@ -316,3 +317,16 @@ def test_any_bytes_are_read_without_an_error(line):
 
 def is_forged(found):
     return isinstance(found, dict) and found['request'] == 'req-forged'
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '', 'a', '"', '\\', '\\"', '"\\', '\n', 'é', '", "asctime": "x", "',
+        '\\", "asctime": "', '{"a":"\\u00e9"}', '\\\\"",',
+    ],
+)  # fmt: skip
+def test_the_text_of_a_json_log_is_what_a_decoder_reads(text):
+    line = json.dumps({'message': text, 'asctime': '"'})
+    at = line.index(': "') + 2
+    assert lines._string(line, at) == json.JSONDecoder().raw_decode(line, at)
