@@ -73,12 +73,22 @@ class Questions:
         """Return the query of servers; None if they are refused."""
         key = id(flavor), id(image), project
         if key not in self._questions:
-            request = self._request(flavor, image, project or STRANGER)
-            found = question(request, self._index, self._pipeline)
+            found = self.once(flavor, image, project)
             # They are kept, so that no others get their identity.
             self._questions[key] = flavor, image, found
         *_, found = self._questions[key]
         return found
+
+    def once(
+        self, flavor: Flavor, image: Image | None, project: str | None
+    ) -> Question | None:
+        """Return the same as :meth:`of`, and do not keep it.
+
+        For questions of which there can be too many to keep. Those of a flavor
+        and an image are best asked one after the other.
+        """
+        request = self._request(flavor, image, project or STRANGER)
+        return question(request, self._index, self._pipeline)
 
     def regardless(
         self, flavor: Flavor, image: Image | None

@@ -115,13 +115,14 @@ class Offers:
         if question is None:
             return 0
         if id(question) not in self._usable:
-            nodes = self.nodes(question.queries)
-            self._usable[id(question)] = (
-                question,
-                self.kept(nodes, question.destination),
-            )
+            self._usable[id(question)] = question, self.once(question)
         _, nodes = self._usable[id(question)]
         return nodes
+
+    def once(self, question: Question) -> ProviderSet:
+        """Return the same as :meth:`usable`, and do not keep the question."""
+        nodes = self.nodes(question.queries)
+        return self.kept(nodes, question.destination)
 
     def kept(
         self, nodes: ProviderSet, destination: Destination

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the effect of a change: the answers after it, and before it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
 from typing import Annotated
 
@@ -258,9 +258,32 @@ class _World:
     ) -> Question | None:
         """Return the query of servers; None if they are refused."""
         question = self._questions.of(flavor, image, project)
+        self._measure(question)
+        return question
+
+    def _measure(self, question: Question | None) -> None:
         for query in question.queries if question else ():
             self.longest = max(self.longest, len(query.to_querystring()))
-        return question
+
+    def hosts_by_project(
+        self, projects: Collection[str]
+    ) -> Mapping[str, _Hosts]:
+        """Return the hosts that projects may use, with any of the flavors.
+
+        There are as many questions as pairs of a project and a flavor, so none
+        is kept.
+        """
+        nodes = dict.fromkeys(projects, 0)
+        for flavor in self.flavors.values():
+            for project in projects:
+                question = self._questions.once(flavor, None, project)
+                self._measure(question)
+                if question:
+                    nodes[project] |= self._offers.once(question)
+        return {
+            project: self._offers.hosts_of(some)
+            for project, some in nodes.items()
+        }
 
     def hosts(self, question: Question | None) -> _Hosts:
         """Return the hosts that servers may use."""
@@ -332,20 +355,17 @@ def _project_changes(old: _World, new: _World) -> Iterator[ProjectChange]:
         *_other_aggregates(old.snapshot, new.snapshot),
         *_other_aggregates(new.snapshot, old.snapshot),
     ]
-    for project in scope.projects(aggregates, new.pipeline):
-        if project is None:
-            continue
-        was, now = (
-            _NONE.union(
-                *(
-                    world.hosts(world.question(flavor, None, project))
-                    for flavor in world.flavors.values()
-                )
-            )
-            for world in (old, new)
-        )
-        if was != now:
-            yield ProjectChange(project, now - was, was - now)
+    projects = [
+        project
+        for project in scope.projects(aggregates, new.pipeline)
+        if project is not None
+    ]
+    was, now = (world.hosts_by_project(projects) for world in (old, new))
+    for project in projects:
+        gained = now[project] - was[project]
+        lost = was[project] - now[project]
+        if gained or lost:
+            yield ProjectChange(project, gained, lost)
 
 
 def _lock_changes(
