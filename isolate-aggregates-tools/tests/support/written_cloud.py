@@ -106,6 +106,22 @@ class Cloud(WiredWorld):
             members_of=KNOWN,
         )
 
+    def hidden(self):
+        """Return the providers of trees of which summaries may not be read."""
+        listed = self.listed()
+        free = {
+            entry['root_provider_uuid']
+            for entry in self.direct.read(
+                '/resource_providers?resources=VCPU:1',
+                lambda document: document['resource_providers'],
+            )
+        }
+        return {
+            entry['uuid']
+            for entry in listed
+            if entry['root_provider_uuid'] not in free
+        }
+
     def calls(self, during=None):
         """Return how many calls to Placement a round takes.
 

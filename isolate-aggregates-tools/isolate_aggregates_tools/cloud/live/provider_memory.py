@@ -10,9 +10,8 @@ generation.
 A database that was restored is noticed by a generation that fell. A provider
 may be deleted and created again with the same generation. So traits and
 capacity are compared with the summaries that each round reads, and each round
-reads a part of the providers anew, all of them in :data:`ROUNDS`. There are no
-summaries of trees from which nothing can be allocated: for these only the
-latter counts.
+reads a part of the providers anew, all of them in :data:`ROUNDS`. There may be
+no summaries of trees without a free CPU: for these only the latter counts.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
