@@ -9,6 +9,8 @@ import sys
 
 import pages
 import pytest
+from sphinx import application
+from sphinx.writers import text as writers_text
 
 TOOL = pages.ROOT / 'tools' / 'first_hour.py'
 
@@ -65,6 +67,23 @@ def test_the_script_types_each_command_and_notes_its_end(tool, tmp_path):
     moment, _, command = noted.partition('\t')
     assert float(moment) > 0
     assert command == "printf '%s|' a 'b c'"
+
+
+def test_the_first_screen_has_at_most_60_lines(tmp_path, monkeypatch):
+    """What it is, how it is installed and switched on, and one answer."""
+    text = (pages.ROOT / 'README.rst').read_text('utf-8')
+    first, _, rest = text.partition('How it works\n====')
+    assert rest
+    (tmp_path / 'index.rst').write_text(first)
+    (tmp_path / 'conf.py').touch()
+    # As wide as a terminal.
+    monkeypatch.setattr(writers_text, 'MAXWIDTH', 80)
+    folders = [str(tmp_path)] * 2 + [str(tmp_path / 'built')] * 2
+    application.Sphinx(*folders, 'text', status=None).build()
+    rendered = (tmp_path / 'built' / 'index.txt').read_text().splitlines()
+    # Without what separates paragraphs, titles and rows.
+    lines = [one for one in rendered if one.strip(' +-=*')]
+    assert 40 < len(lines) <= 60
 
 
 @pytest.mark.slow
