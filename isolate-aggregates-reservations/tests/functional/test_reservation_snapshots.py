@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from fake_nova import uuid
+import narrow
 import pytest
 import reservation_world
 from reservation_world import HOUR, PROJECT
@@ -128,6 +129,21 @@ def test_all_commands_that_read_answer_alike(world, run, tmp_path):
         ), (what, then.stderr)
         # Only what is wrong with the host is said, and by both.
         assert unstamped(then.stderr) == unstamped(live.err), what
+
+
+def test_none_breaks_a_word_on_a_narrow_terminal(world, run, monkeypatch):
+    now = times.now().replace(microsecond=0)
+    fill(world, now)
+
+    def typed(*words):
+        return reservation_world.typed(run, *words)
+
+    for what, command in reading(now).items():
+        if what == 'other project':
+            # It has no reservation.
+            continue
+        words = ('reservation', *command)
+        assert narrow.broken(typed, monkeypatch, *words) == [], what
 
 
 def with_servers(path):
