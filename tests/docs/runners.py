@@ -64,6 +64,9 @@ BY_OTHERS = {
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'sudo apt-get install ': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
+    r'ansible-playbook --inventory hosts ': (
+        'tests/rehearsals/test_playbook_of_deployment.py'
+    ),
     r'isolate-aggregates-manage ': 'tests/nova/test_manage.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
     r'isolate-aggregates .* \\\n +relocation create ': (
