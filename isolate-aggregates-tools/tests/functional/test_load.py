@@ -45,8 +45,8 @@ class NoNova:
     def compute_nodes(self):
         return None
 
-    def flavors(self):
-        return []
+    def flavors_and_records(self):
+        return [], []
 
     def images(self):
         return []
