@@ -54,6 +54,7 @@ class TwoCellsTest(LifeTest):
         has_crossed = self.cell_of(moved) != self.cell_of(server)
         return self._confirm_resize(moved, cross_cell=has_crossed)
 
+    @pytest.mark.slow
     def test_it_stays_on_reserved_hosts(self):
         twin, _ = self.boot_from(self.KEY)
         server, _ = self.boot_from(self.KEY)

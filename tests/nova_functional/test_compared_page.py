@@ -8,6 +8,7 @@ import tempfile
 from base import CONF, IMAGE
 from day_two import CommandTest
 import pages
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 
@@ -79,6 +80,7 @@ class ComparedPageTest(CommandTest):
                 raise AssertionError(words)
         return ''
 
+    @pytest.mark.slow
     def test_each_migration_on_the_page_isolates_the_cloud(self):
         plain = self.flavor()
         # So it is with the host filters alone.

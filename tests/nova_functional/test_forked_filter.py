@@ -9,6 +9,7 @@ from base import CONF, CloudTest, host_of
 from nova import exception, objects
 from nova.scheduler import request_filter
 from oslo_config import cfg
+import pytest
 import uninstalling
 
 OWNER, GUEST, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
@@ -119,6 +120,7 @@ class ForkedFilterTest(CloudTest):
             assert self.refusal_of(self.plain, hints=HINT, project=GUEST)
         return owners
 
+    @pytest.mark.slow
     def test_the_steps_of_the_page_work(self):
         both = ['BlazarFilter', 'IsolatedAggregatesFilter']
         # Where it starts.

@@ -95,6 +95,7 @@ class FromTheApiTest(CommandTest):
 class ZoneTest(FromTheApiTest):
     """Zones in the body, with and without a forced host."""
 
+    @pytest.mark.slow
     def test_the_zone_of_a_forced_host_replaces_the_requested_one(self):
         self.aggregate('first', ['host1'], zone='az1')
         self.aggregate('second', ['host2'], zone='az2')
@@ -217,6 +218,7 @@ class BodyTest(FromTheApiTest):
         assert finished.code == 0, finished.err
         return finished.document['summary']['not_known']
 
+    @pytest.mark.slow
     def test_flavors_and_images_lead_to_the_same_query(self):
         self._create_trait('CUSTOM_A')
         for extra_specs, properties in (

@@ -114,6 +114,7 @@ NOT_ON_FILES = {
     ('key add', '--aggregate'): 'needs --domain',
     ('key remove', '--aggregate'): 'needs --domain',
     ('lock delete', '--trait'): 'may be gone already',
+    ('reservation history list', '--reservation'): 'may be gone already',
     ('sync', '--output'): 'needs a live cloud',
 }
 

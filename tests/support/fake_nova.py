@@ -194,6 +194,9 @@ class FakeNova:
             if query.get('is_public', 'True')
             in ('None', str(flavor['os-flavor-access:is_public']))
         ]
+        if minor < 55:
+            for flavor in flavors:
+                flavor.pop('description', None)
         if minor < 61:
             for flavor in flavors:
                 del flavor['extra_specs']
@@ -329,6 +332,7 @@ class FakeNova:
             'swap': flavor.swap,
             'os-flavor-access:is_public': flavor.name not in self.private,
             'extra_specs': dict(flavor.extra_specs),
+            'description': None,
         }
 
 

@@ -1082,6 +1082,7 @@ ELSEWHERE = {
     'operations._noted 1': 'test_reservation_parts.py',
     'problems._Problems._unknown_hosts 1': 'test_reservation_wishes.py',
     'reservation.check_warning 1': 'test_reservation_bills.py',
+    'saved.SavedCompute.records 1': 'test_reservation_files.py',
 }
 
 
