@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,6 +33,17 @@ def machine(tmp_path):
 
 
 @pytest.fixture
+def sources(tmp_path_factory):
+    """A copy, as pip builds in the folder that it installs from."""
+    copy = tmp_path_factory.mktemp('sources') / 'copy'
+    ignored = shutil.ignore_patterns(
+        *('.*', 'build', 'dist', 'doc', 'findings', 'tests')
+    )
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
+    return copy
+
+
+@pytest.fixture
 def play(machine, tmp_path_factory):
     """Return a function that runs the playbook, and its tasks by name."""
     home = tmp_path_factory.mktemp('home')
@@ -48,6 +60,8 @@ def play(machine, tmp_path_factory):
                 'PATH': f'{PROGRAMS}:{os.environ["PATH"]}',
                 'HOME': str(home),
                 'LC_ALL': 'C.UTF-8',
+                # The copy has no history.
+                'PBR_VERSION': '0.1.0',
                 'ANSIBLE_STDOUT_CALLBACK': 'ansible.posix.json',
                 'ANSIBLE_LOCALHOST_WARNING': 'false',
             },
@@ -97,13 +111,13 @@ def copied(folder, group):
 
 
 @pytest.fixture
-def variables(machine):
+def variables(machine, sources):
     """The variables of the play about nova-scheduler."""
     return {
         'ansible_python_interpreter': sys.executable,
         'nova_venv': str(machine / 'nova'),
         'nova_config': str(machine / 'nova.conf'),
-        'isolate_aggregates_package': str(ROOT),
+        'isolate_aggregates_package': str(sources),
         'isolate_aggregates_pip_arguments': OFFLINE,
     }
 
@@ -151,9 +165,9 @@ def test_what_passes_is_written_once(machine, play, variables):
     assert 'Restart nova-scheduler' not in again
 
 
-def test_the_commands_are_installed(machine, play):
+def test_the_commands_are_installed(machine, play, sources):
     venv = machine / 'tools'
-    folders = [ROOT, ROOT / 'isolate-aggregates-tools']
+    folders = [sources, sources / 'isolate-aggregates-tools']
     tasks = play(
         'isolate_aggregates_operators',
         ansible_python_interpreter=sys.executable,
