@@ -47,7 +47,7 @@ def enable(
     return store.read().hosts[node.name]
 
 
-def to_enable(store: ReservationStore, name: str) -> list[pools.Action]:
+def to_enable(store: ReservationStore, name: str) -> list[pools.PoolChange]:
     """Return what is to be done to enable a host; see :func:`enable_host`."""
     return list(_enabling(store, *read_enablable(store, name)))
 
@@ -57,31 +57,31 @@ def _enabling(
     state: ObservedState,
     node: Node,
     host: ReservationHost | None,
-) -> Iterator[pools.Action]:
+) -> Iterator[pools.PoolChange]:
     pool = state.pool
     joins = not (pool and node.service in pool.hosts)
     if pool is None:
-        yield pools.Action(
+        yield pools.PoolChange(
             f'create aggregate {store.pool} with a lock',
             partial(pools.lock, store, None),
         )
     elif pools.missing_metadata(pool):
-        yield pools.Action(
+        yield pools.PoolChange(
             f'lock aggregate {pool.name}', partial(pools.lock, store, pool)
         )
     if joins:
-        yield pools.Action(
+        yield pools.PoolChange(
             f'add it to aggregate {store.pool}',
             partial(pools.add, store, pool, node.service),
         )
     if not (pool and pools.is_mirrored(store, pool, node.uuid)):
         # Nova mirrors the membership to Placement, but does not retry.
-        yield pools.Action(
+        yield pools.PoolChange(
             f'add it to aggregate {store.pool} in Placement',
             partial(pools.mirror, store, pool, node.uuid),
         )
     if not (host and host.is_ready and host.is_marked):
-        yield pools.Action(
+        yield pools.PoolChange(
             'create its resource provider for slots',
             partial(_create_provider, store, node, host, joins),
         )
@@ -153,12 +153,12 @@ def disable_host(store: ReservationStore, name: str) -> None:
     pools.carry_out(to_disable(store, name))
 
 
-def to_disable(store: ReservationStore, name: str) -> list[pools.Action]:
+def to_disable(store: ReservationStore, name: str) -> list[pools.PoolChange]:
     state, root, host = _read_disablable(store, name)
     actions = []
     if host and host.provider:
         actions.append(
-            pools.Action(
+            pools.PoolChange(
                 'delete its resource provider for slots',
                 partial(_delete_provider, store, host),
             )
@@ -169,14 +169,14 @@ def to_disable(store: ReservationStore, name: str) -> list[pools.Action]:
     service = host and _leaves_pool(state, host) and host.service
     if service:
         actions.append(
-            pools.Action(
+            pools.PoolChange(
                 f'remove it from aggregate {pool.name}',
                 partial(store.compute.remove_host, pool, service),
             )
         )
     if service or pools.is_mirrored(store, pool, root):
         actions.append(
-            pools.Action(
+            pools.PoolChange(
                 f'remove it from aggregate {pool.name} in Placement',
                 partial(pools.remove_mirrored, store, pool, root),
             )

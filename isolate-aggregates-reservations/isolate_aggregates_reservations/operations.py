@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates, changes and ends reservations.
 
-Each command is a wish: what the record of a reservation should be, given the
-state. All of them are fulfilled in the same way: read the state, write the
-record if it is to change, and reconcile. If a command is interrupted,
+Each command has a desired state: what the record of a reservation should be,
+given the state of the cloud. All are applied in the same way: read the state,
+write the record if it is to change, and reconcile. If a command is
+interrupted,
 :func:`~isolate_aggregates_reservations.rounds.reconcile_all` completes it. If
 another command interferes, it depends on what that did:
 
-* It wrote the record after it was read, or took the id: read again, and wish
-  again, at most ``_ATTEMPTS`` times.
+* It wrote the record after it was read, or took the id: read and apply again,
+  at most ``_ATTEMPTS`` times.
 * It asked for a change that is not granted yet: that is settled first. The end
   of a reservation withdraws it.
 * It asked for something else after this command: this one asks again.
@@ -66,7 +67,7 @@ _NEW = 'run reservation create for a new one'
 
 
 @dataclasses.dataclass(frozen=True)
-class _Wanted:
+class _Desired:
     """What a command wants of a reservation, as it is at the time.
 
     :param present: The reservation; None if there is none.
@@ -84,22 +85,22 @@ class _Wanted:
 # settled first. It also takes the number of a later change than that of the
 # record, for which the slots were found to be written; 0 if none was found.
 # ServiceConflict means that the state is not current any more.
-_Wish = Callable[[ObservedState, int], _Wanted | None]
+_GetDesired = Callable[[ObservedState, int], _Desired | None]
 
-# Returns whether nobody has wished for something else meanwhile. An error
-# means that the wish cannot be fulfilled any more.
-_IsMet = Callable[[Status], bool]
+# Returns whether nobody has asked for something else meanwhile. An error means
+# that the desired state cannot be reached any more.
+_IsReached = Callable[[Status], bool]
 
 # Returns the change of a reservation without a pending one.
-_Decide = Callable[[ObservedState, Reservation], PendingChange]
+_GetChange = Callable[[ObservedState, Reservation], PendingChange]
 
 
-def _fulfil(
+def _apply(
     store: ReservationStore,
     reservation: str,
     now: datetime.datetime,
-    wish: _Wish,
-    is_met: _IsMet,
+    get_desired: _GetDesired,
+    is_reached: _IsReached,
     decides: bool = False,
     may_be_gone: bool = False,
     complete: Callable[[ObservedState, Reservation], Status] | None = None,
@@ -120,7 +121,7 @@ def _fulfil(
         state = store.read()
         rounds.remove_strays(store, state, now)
         try:
-            wanted = wish(state, slots)
+            wanted = get_desired(state, slots)
             if wanted is None:
                 # It may have been interrupted.
                 with contextlib.suppress(tools_errors.NotFound):
@@ -147,7 +148,7 @@ def _fulfil(
                 raise
             slots = exc.slots
             continue
-        if is_met(status):
+        if is_reached(status):
             return status
     raise errors.ReservationError(
         reservation,
@@ -158,7 +159,7 @@ def _fulfil(
 def _written(
     store: ReservationStore,
     state: ObservedState,
-    wanted: _Wanted,
+    wanted: _Desired,
     now: datetime.datetime,
 ) -> tuple[ObservedState, Reservation]:
     """Write the record, and return it with the state after that.
@@ -185,11 +186,11 @@ def _written(
 def _planned(
     store: ReservationStore,
     now: datetime.datetime,
-    wish: _Wish,
+    get_desired: _GetDesired,
     labelled: Callable[[Reservation], Reservation] = lambda same: same,
 ) -> Status:
     state = store.read()
-    wanted = wish(state, 0)
+    wanted = get_desired(state, 0)
     assert wanted
     return outlook(store, state, wanted.present, labelled(wanted.record), now)
 
@@ -208,7 +209,7 @@ def create(
     """
     new = dataclasses.replace(reservation, asked_by=store.user)
 
-    def wish(state: ObservedState, slots: int) -> _Wanted | None:
+    def get_desired(state: ObservedState, slots: int) -> _Desired | None:
         if not slots:
             _check_new(state, new, now)
         present = state.records.reservations.get(new.id)
@@ -221,23 +222,23 @@ def create(
             if present is None and state.slots(new.id):
                 # Its flavor was deleted by hand. They stay if it does not fit.
                 outlook(store, state, None, new, now)
-            return _Wanted(None, new, new.change)
+            return _Desired(None, new, new.change)
         _check_same(present, new, now)
         if present.amount:
             # It has its own times, and is only completed.
             if slots > present.change:
                 raise errors.StaleRecord(new.id, slots)
-            return _Wanted(present, present, new.change)
+            return _Desired(present, present, new.change)
         if dry_run:
-            return _Wanted(None, present)
+            return _Desired(None, present)
         if slots > present.change and present.incarnation != new.incarnation:
             raise errors.StaleRecord(new.id, slots)
         # Its first record may have been lost, and this one takes its place.
         number = max(present.change, slots)
         record = dataclasses.replace(present, change=number)
-        return _Wanted(present, record, number)
+        return _Desired(present, record, number)
 
-    def is_met(status: Status) -> bool:
+    def is_reached(status: Status) -> bool:
         if status.is_over:
             # Another run refused it, as it did not fit, or a command ended it.
             create(store, reservation, now, dry_run=True)
@@ -249,9 +250,15 @@ def create(
         return True
 
     if dry_run:
-        return _planned(store, now, wish)
-    return _fulfil(
-        store, new.id, now, wish, is_met, decides=True, may_be_gone=True
+        return _planned(store, now, get_desired)
+    return _apply(
+        store,
+        new.id,
+        now,
+        get_desired,
+        is_reached,
+        decides=True,
+        may_be_gone=True,
     )
 
 
@@ -316,8 +323,8 @@ def _change(
     store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
-    decide: _Decide,
-    is_done: _IsMet,
+    decide: _GetChange,
+    is_done: _IsReached,
     names_end: bool = False,
     dry_run: bool = False,
     labelled: Callable[[Reservation], Reservation] = lambda same: same,
@@ -329,7 +336,7 @@ def _change(
     :param labelled: Adds to what a dry run shows.
     """
 
-    def wish(state: ObservedState, _: int) -> _Wanted | None:
+    def get_desired(state: ObservedState, _: int) -> _Desired | None:
         present = find_reservation(store, state, reservation_id)
         latest = present.change
         try:
@@ -345,13 +352,13 @@ def _change(
             _check_changeable(before, now)
         change = decide(state, before)
         if change == _present(before) and latest == present.change:
-            return _Wanted(present, before)
+            return _Desired(present, before)
         record = dataclasses.replace(
             before, pending=change, change=latest + 1, asked_by=store.user
         )
-        return _Wanted(present, record, record.change)
+        return _Desired(present, record, record.change)
 
-    def is_met(status: Status) -> bool:
+    def is_reached(status: Status) -> bool:
         if status.is_over:
             raise errors.ReservationError(
                 status.reservation.id,
@@ -360,8 +367,8 @@ def _change(
         return is_done(status)
 
     if dry_run:
-        return _planned(store, now, wish, labelled)
-    return _fulfil(store, reservation_id, now, wish, is_met)
+        return _planned(store, now, get_desired, labelled)
+    return _apply(store, reservation_id, now, get_desired, is_reached)
 
 
 def _present(reservation: Reservation) -> PendingChange:
@@ -491,14 +498,14 @@ def update(
             status, reservation=after, planned=tuple(planned)
         )
 
-    def wish(state: ObservedState, _: int) -> _Wanted:
+    def get_desired(state: ObservedState, _: int) -> _Desired:
         present = find_reservation(store, state, reservation_id)
         record = labelled(present)
         if warn_before is not None:
             check_warning(warn_before, record.start, record.end)
         if record != present:
             _check_changeable(present, now)
-        return _Wanted(present, record)
+        return _Desired(present, record)
 
     def complete(state: ObservedState, record: Reservation) -> Status:
         if not affects_flavor:
@@ -511,8 +518,13 @@ def update(
         status = execution.reconcile(store, record.id, now, state=state)
         return _noted(status, 'project {} keeps access to its flavor', failed)
 
-    return _fulfil(
-        store, reservation_id, now, wish, lambda _: True, complete=complete
+    return _apply(
+        store,
+        reservation_id,
+        now,
+        get_desired,
+        lambda _: True,
+        complete=complete,
     )
 
 
@@ -620,12 +632,12 @@ def end(
     if dry_run:
         return _planned_end(store, reservation_id, now)
 
-    def wish(state: ObservedState, slots: int) -> _Wanted:
+    def get_desired(state: ObservedState, slots: int) -> _Desired:
         present = find_reservation(store, state, reservation_id)
         if not present.pending and (
             present.has_ended(now) and slots <= present.change
         ):
-            return _Wanted(present, present)
+            return _Desired(present, present)
         record = dataclasses.replace(
             present,
             end=now,
@@ -633,13 +645,13 @@ def end(
             change=max(slots, present.change),
             asked_by=store.user,
         )
-        return _Wanted(present, record)
+        return _Desired(present, record)
 
-    return _fulfil(
+    return _apply(
         store,
         reservation_id,
         now,
-        wish,
+        get_desired,
         lambda status: status.reservation.has_ended(now),
         decides=True,
         may_be_gone=True,

@@ -22,7 +22,7 @@ from isolate_aggregates_tools.placement import edits, inventories
 
 
 @dataclasses.dataclass(frozen=True)
-class Action:
+class PoolChange:
     """One change of a host or the pool, which can be repeated.
 
     :param words: What it does, in the imperative.
@@ -32,7 +32,7 @@ class Action:
     carry_out: Callable[[], object]
 
 
-def carry_out(actions: Iterable[Action]) -> None:
+def carry_out(actions: Iterable[PoolChange]) -> None:
     for action in actions:
         action.carry_out()
 
@@ -143,7 +143,7 @@ def delete_pool(store: ReservationStore) -> None:
 
 def to_delete_pool(
     store: ReservationStore, disabled: Collection[str] = ()
-) -> list[Action]:
+) -> list[PoolChange]:
     """Return what is to be done to delete the pool.
 
     :param disabled: The names of hosts to regard as disabled already.
@@ -155,14 +155,14 @@ def to_delete_pool(
         # Safe if a host is added meanwhile: Nova refuses to delete an
         # aggregate that has hosts.
         actions.append(
-            Action(
+            PoolChange(
                 f'delete aggregate {pool.name} with its lock',
                 partial(store.compute.delete_aggregate, pool),
             )
         )
     if names.TRAIT in edits.known_traits(store.placement):
         actions.append(
-            Action(
+            PoolChange(
                 f'delete trait {names.TRAIT}',
                 partial(edits.delete_trait, store.placement, names.TRAIT),
             )

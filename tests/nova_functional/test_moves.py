@@ -19,15 +19,17 @@ from isolate_aggregates import exception
 from isolate_aggregates_tools.compute.client import NovaClient
 from isolate_aggregates_tools.compute.servers import Port
 from isolate_aggregates_tools.mirrored.nova_api import moves
-from isolate_aggregates_tools.mirrored.nova_api.moves import Action
+from isolate_aggregates_tools.mirrored.nova_api.moves import MoveKind
 
 # Its tests can be run on an older one, see test_older_releases.py.
 RELEASE = int(metadata.version('nova').partition('.')[0])
 BODIES = {
-    Action.EVACUATE: {'evacuate': {}},
-    Action.LIVE: {'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
-    Action.COLD: {'migrate': None},
-    Action.SHELVE: {'shelve': None},
+    MoveKind.EVACUATE: {'evacuate': {}},
+    MoveKind.LIVE: {
+        'os-migrateLive': {'host': None, 'block_migration': 'auto'}
+    },
+    MoveKind.COLD: {'migrate': None},
+    MoveKind.SHELVE: {'shelve': None},
 }
 STATES = (
     *(vm_states.ACTIVE, vm_states.STOPPED, vm_states.PAUSED),
@@ -177,8 +179,8 @@ class MoveGateTest(CommandTest):
     def compare(self, facts, state=vm_states.ACTIVE):
         """Compare all actions."""
         self.make(facts, state)
-        for action, is_up in itertools.product(Action, (True, False)):
-            if action in (Action.SHELVE, Action.LIVE) and not is_up:
+        for action, is_up in itertools.product(MoveKind, (True, False)):
+            if action in (MoveKind.SHELVE, MoveKind.LIVE) and not is_up:
                 # The conductor refuses the latter.
                 continue
             accepted = self.accepts(action, state, is_up)

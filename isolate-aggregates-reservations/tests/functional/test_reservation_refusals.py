@@ -583,7 +583,7 @@ REFUSED = [
         leave_alone,
     ),
     (
-        'operations._fulfil 1',
+        'operations._apply 1',
         keep_changing,
         lambda world: update(world, note='mine'),
         'was changed repeatedly by other commands',
@@ -591,7 +591,7 @@ REFUSED = [
         leave_alone,
     ),
     (
-        'operations._change.is_met 1',
+        'operations._change.is_reached 1',
         end_during_change,
         lambda world: update(world, amount=1),
         'has ended while it was changed',
@@ -599,7 +599,7 @@ REFUSED = [
         create_another,
     ),
     (
-        'operations.create.is_met 1',
+        'operations.create.is_reached 1',
         end_during_creation,
         create,
         'was refused or ended by another command',
@@ -631,7 +631,7 @@ REFUSED = [
         create_without_id,
     ),
     (
-        'operations.create.wish 1',
+        'operations.create.get_desired 1',
         restore,
         create,
         'has a record in Nova that is older than its slots',
@@ -647,7 +647,7 @@ REFUSED = [
         end,
     ),
     (
-        'operations.create.wish 2',
+        'operations.create.get_desired 2',
         lose_revisions,
         create,
         'has a record in Nova that is older than its slots',

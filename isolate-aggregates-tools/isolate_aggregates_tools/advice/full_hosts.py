@@ -17,7 +17,7 @@ from isolate_aggregates_tools.answers.requests import Requests
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.servers import Server
 from isolate_aggregates_tools.mirrored.nova_api import moves
-from isolate_aggregates_tools.mirrored.nova_api.moves import Action
+from isolate_aggregates_tools.mirrored.nova_api.moves import MoveKind
 from isolate_aggregates_tools.placement.provider import (
     Provider,
     below,
@@ -166,7 +166,11 @@ class FullHosts:
         is_up = host not in self._snapshot.down_hosts
         if any(
             moves.refusals(
-                Action.LIVE, server, properties, self.requests.releases, is_up
+                MoveKind.LIVE,
+                server,
+                properties,
+                self.requests.releases,
+                is_up,
             )
         ):
             return False

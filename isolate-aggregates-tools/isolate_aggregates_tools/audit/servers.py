@@ -24,17 +24,17 @@ from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.compute.servers import Server, Servers
 from isolate_aggregates_tools.mirrored import nova_image
 from isolate_aggregates_tools.mirrored.nova_api import moves
-from isolate_aggregates_tools.mirrored.nova_api.moves import Action
+from isolate_aggregates_tools.mirrored.nova_api.moves import MoveKind
 from isolate_aggregates_tools.repairs import commands, unpinning
 from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request
 from isolate_aggregates_tools.server_images import image_id
 
 # The ways to move a server, the gentlest first, with their commands.
-_WAYS: Mapping[Action, Callable[[str], commands.Commands]] = {
-    Action.LIVE: functools.partial(commands.migrate, live=True),
-    Action.COLD: functools.partial(commands.migrate, live=False),
-    Action.EVACUATE: commands.evacuate,
+_WAYS: Mapping[MoveKind, Callable[[str], commands.Commands]] = {
+    MoveKind.LIVE: functools.partial(commands.migrate, live=True),
+    MoveKind.COLD: functools.partial(commands.migrate, live=False),
+    MoveKind.EVACUATE: commands.evacuate,
 }
 _STOPPED = 'the server arrives stopped: start it then'
 
@@ -493,7 +493,7 @@ def _move(server: Server, cloud: AuditedCloud) -> Iterator[Repair]:
                 action, server, properties, cloud.nova_releases, is_up
             )
         ):
-            stops = action is Action.EVACUATE
+            stops = action is MoveKind.EVACUATE
             yield Repair(command(server.id), note=_STOPPED if stops else '')
             return
 

@@ -34,8 +34,8 @@ class CheckHost(output.Lister):
             self._usage.error('--host is required')
         # The question is not narrowed to the host: that would be a reason of
         # its own for all others.
-        args.host = None
-        with request_arguments.opened(self.app, args) as question:
+        everywhere = argparse.Namespace(**{**vars(args), 'host': None})
+        with request_arguments.opened(self.app, everywhere) as question:
             reason = _reason(question, host)
         verdict = 'excluded' if reason else 'candidate'
         return output.Report(

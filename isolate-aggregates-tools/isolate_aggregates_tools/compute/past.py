@@ -41,7 +41,7 @@ class PastServer:
 
 
 @dataclasses.dataclass(frozen=True)
-class Action:
+class InstanceAction:
     """An action on a server, such as ``create``.
 
     :param request: The id of the request.
@@ -169,7 +169,7 @@ def processors(nova: 'NovaClient') -> Iterator[Processors]:
     )
 
 
-def actions(nova: 'NovaClient', server: str) -> list[Action]:
+def actions(nova: 'NovaClient', server: str) -> list[InstanceAction]:
     """Return the actions on a server, the oldest first.
 
     :raises ServiceNotFound: if Nova does not know the server any more.
@@ -183,7 +183,9 @@ def actions(nova: 'NovaClient', server: str) -> list[Action]:
     )
 
 
-def events(nova: 'NovaClient', server: str, action: Action) -> list[Event]:
+def events(
+    nova: 'NovaClient', server: str, action: InstanceAction
+) -> list[Event]:
     """Return the events of an action, in no order."""
     path = f'/servers/{server}/os-instance-actions/{action.request}'
     return nova.direct.parsed(path, _events, nova.direct.get(path, _EVENTS))
@@ -225,9 +227,9 @@ def _processors_of(entry: Mapping[str, Any]) -> Processors:
         return Processors(host, None, None)
 
 
-def _actions(document: Any) -> list[Action]:
+def _actions(document: Any) -> list[InstanceAction]:
     return [
-        Action(
+        InstanceAction(
             entry['action'],
             entry['request_id'],
             _required(entry['start_time']),

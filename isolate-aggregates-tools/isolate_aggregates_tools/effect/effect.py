@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from oslo_config import cfg
 
@@ -25,6 +25,8 @@ from isolate_aggregates_tools.audit.servers import (
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
 from isolate_aggregates_tools.compute.servers import Servers
 
+_K = TypeVar('_K')
+_V = TypeVar('_V')
 _Hosts = frozenset[str]
 _NONE: _Hosts = frozenset()
 
@@ -213,26 +215,35 @@ def _effect(
     was, now = _misplaced(old), _misplaced(new)
     doubts = _doubtful(old), _doubtful(new)
     findings = _findings(old), _findings(new)
+    projects = tuple(_project_changes(*worlds))
     return Effect(
-        servers is not None,
-        tuple(each for key, each in now.items() if key not in was),
-        tuple(each for key, each in was.items() if key not in now),
-        tuple(each for key, each in doubts[1].items() if key not in doubts[0]),
-        flavors,
-        tuple(_user_changes(before, after)),
-        tuple(_project_changes(*worlds)),
-        tuple(_lock_changes(_hosts_by_lock(old), _hosts_by_lock(new))),
-        tuple(
+        servers_known=servers is not None,
+        displaced=_only_in(now, was),
+        placed=_only_in(was, now),
+        doubtful=_only_in(doubts[1], doubts[0]),
+        flavors=flavors,
+        users=tuple(_user_changes(before, after)),
+        projects=projects,
+        locks=tuple(_lock_changes(_hosts_by_lock(old), _hosts_by_lock(new))),
+        reservations=tuple(
             _lock_changes(
                 _hosts_by_reservation(old), _hosts_by_reservation(new)
             )
         ),
-        tuple(_lock_changes(_hosts_by_zone(before), _hosts_by_zone(after))),
-        tuple(f for key, f in findings[1].items() if key not in findings[0]),
-        tuple(f for key, f in findings[0].items() if key not in findings[1]),
-        (worlds[0].longest, worlds[1].longest),
-        conf[ia_conf.GROUP].max_query_length,
+        zones=tuple(
+            _lock_changes(_hosts_by_zone(before), _hosts_by_zone(after))
+        ),
+        new_findings=_only_in(findings[1], findings[0]),
+        old_findings=_only_in(findings[0], findings[1]),
+        # After all questions.
+        longest_query=(worlds[0].longest, worlds[1].longest),
+        max_query_length=conf[ia_conf.GROUP].max_query_length,
     )
+
+
+def _only_in(some: Mapping[_K, _V], others: Mapping[_K, _V]) -> tuple[_V, ...]:
+    """Return the values of which the others do not have the key."""
+    return tuple(each for key, each in some.items() if key not in others)
 
 
 class _World:

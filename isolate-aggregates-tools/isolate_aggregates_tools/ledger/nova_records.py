@@ -6,8 +6,8 @@ import dataclasses
 
 from isolate_aggregates.request import Flavor
 from isolate_aggregates_tools.compute.past import (
-    Action,
     Event,
+    InstanceAction,
     Migration,
     PastServer,
 )
@@ -99,7 +99,7 @@ def needs_actions(
 
 
 def is_plain(
-    actions: Iterable[Action], migrations: Sequence[Migration]
+    actions: Iterable[InstanceAction], migrations: Sequence[Migration]
 ) -> bool:
     """Return whether a server was created, and has never moved."""
     names = [action.name for action in actions]
@@ -110,7 +110,7 @@ def is_plain(
     )
 
 
-def moving(actions: Iterable[Action]) -> Iterable[Action]:
+def moving(actions: Iterable[InstanceAction]) -> Iterable[InstanceAction]:
     """Yield the actions with events that may have moved a server.
 
     :param actions: All actions on the server, the oldest first.
@@ -137,7 +137,7 @@ def of_unmoved(past: PastServer, keys: KeysOf) -> Records:
 
 def of_moved(
     past: PastServer,
-    events: Mapping[Action, Sequence[Event]],
+    events: Mapping[InstanceAction, Sequence[Event]],
     migrations: Sequence[Migration],
     flavors: Mapping[int, Flavor],
     keys: KeysOf,
@@ -208,7 +208,7 @@ def _end(past: PastServer) -> int | None:
 
 
 def _steps(
-    past: PastServer, events: Mapping[Action, Sequence[Event]]
+    past: PastServer, events: Mapping[InstanceAction, Sequence[Event]]
 ) -> list[_Step]:
     """Return the moves of a server, in order."""
     steps: list[_Step] = []

@@ -17,8 +17,8 @@ from isolate_aggregates_tools.cloud.live.live_cloud import LiveCloud
 from isolate_aggregates_tools.compute import past as nova_past
 from isolate_aggregates_tools.compute.client import NovaClient
 from isolate_aggregates_tools.compute.past import (
-    Action,
     Event,
+    InstanceAction,
     Migration,
     PastServer,
 )
@@ -76,7 +76,7 @@ class NovaStays:
         migrations: dict[str, list[Migration]] = {}
         for migration in nova_past.migrations(self._nova, self._since):
             migrations.setdefault(migration.server, []).append(migration)
-        moved: list[tuple[PastServer, list[Action]]] = []
+        moved: list[tuple[PastServer, list[InstanceAction]]] = []
         with futures.ThreadPoolExecutor(self._max_concurrency) as pool:
             pasts = nova_past.servers(self._nova, self._since, project)
             for some in _batches(pasts):
@@ -126,7 +126,7 @@ class NovaStays:
 
     def _actions(
         self, past: PastServer, migrations: Sequence[Migration]
-    ) -> list[Action] | None:
+    ) -> list[InstanceAction] | None:
         """Return the actions on a server; None if it has never moved."""
         if not nova_records.needs_actions(past, migrations, self._since):
             return None
@@ -138,8 +138,8 @@ class NovaStays:
         return None if nova_records.is_plain(actions, migrations) else actions
 
     def _events(
-        self, past: PastServer, actions: Iterable[Action]
-    ) -> dict[Action, list[Event]]:
+        self, past: PastServer, actions: Iterable[InstanceAction]
+    ) -> dict[InstanceAction, list[Event]]:
         """Return the events of the actions that may have moved a server."""
         return {
             action: nova_past.events(self._nova, past.server.id, action)

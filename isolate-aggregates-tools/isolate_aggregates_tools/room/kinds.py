@@ -36,7 +36,7 @@ from isolate_aggregates_tools.compute.servers import (
 from isolate_aggregates_tools.mirrored import chain
 from isolate_aggregates_tools.mirrored.host_filters import ENABLED
 from isolate_aggregates_tools.mirrored.nova_api import moves
-from isolate_aggregates_tools.mirrored.nova_api.moves import Action
+from isolate_aggregates_tools.mirrored.nova_api.moves import MoveKind
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.request import Request, constraints
 from isolate_aggregates_tools.server_images import ServerImages
@@ -106,7 +106,7 @@ class Alike:
     @lazy_property
     def refusal(self) -> str:
         """Why Nova does not evacuate them; empty if it does."""
-        return self._kinds.refusal(Action.EVACUATE, self._one)
+        return self._kinds.refusal(MoveKind.EVACUATE, self._one)
 
     @lazy_property
     def unmodelled(self) -> tuple[str, ...]:
@@ -299,7 +299,7 @@ class Kinds:
         }
         return tuple(name for name, is_so in facts.items() if is_so)
 
-    def refusal(self, action: Action, server: Server) -> str:
+    def refusal(self, action: MoveKind, server: Server) -> str:
         """Return why Nova refuses to move a server; empty if it does not.
 
         Before an evacuation, its host has failed.
@@ -310,7 +310,7 @@ class Kinds:
                 server,
                 self._images.of(server).image.properties,
                 self.requests.releases,
-                action is not Action.EVACUATE
+                action is not MoveKind.EVACUATE
                 and server.host not in self._snapshot.down_hosts,
             ),
             '',

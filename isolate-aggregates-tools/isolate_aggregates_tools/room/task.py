@@ -6,7 +6,7 @@ import dataclasses
 
 from isolate_aggregates_tools import errors
 from isolate_aggregates_tools.compute.servers import Server
-from isolate_aggregates_tools.mirrored.nova_api.moves import STATUSES, Action
+from isolate_aggregates_tools.mirrored.nova_api.moves import STATUSES, MoveKind
 from isolate_aggregates_tools.room.kinds import Kind, Kinds, by_host
 
 
@@ -114,7 +114,7 @@ def movables(
 
 def is_live(server: Server, task: Task) -> bool:
     """Return whether a server is migrated live."""
-    return not task.cold and server.status in STATUSES[Action.LIVE]
+    return not task.cold and server.status in STATUSES[MoveKind.LIVE]
 
 
 def _objection(server: Server, task: Task, kinds: Kinds) -> str:
@@ -122,9 +122,9 @@ def _objection(server: Server, task: Task, kinds: Kinds) -> str:
     if server.flavor is None:
         return 'its cell is down'
     live = is_live(server, task)
-    refusal = kinds.refusal(Action.LIVE if live else Action.COLD, server)
+    refusal = kinds.refusal(MoveKind.LIVE if live else MoveKind.COLD, server)
     if refusal:
-        cold = live and not kinds.refusal(Action.COLD, server)
+        cold = live and not kinds.refusal(MoveKind.COLD, server)
         return f'{refusal}; --cold moves it' if cold else refusal
     tied = kinds.tied(server)
     if tied:

@@ -9,8 +9,8 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates_tools.compute.past import (
-    Action,
     Event,
+    InstanceAction,
     Migration,
     PastServer,
     Processors,
@@ -45,7 +45,7 @@ def done(name, host, start, finish=None, is_success=True):
 
 def records(server, events, migrations=(), flavors=None):
     actions = {
-        Action(name, f'req-{number}', start): some
+        InstanceAction(name, f'req-{number}', start): some
         for number, (name, start, *some) in enumerate(events)
     }
     return nova_records.of_moved(
@@ -121,7 +121,7 @@ def test_a_server_that_is_offloaded_later_leaves_then():
     assert stays(records(gone, [CREATE, shelve, other])) == [
         ('a', 12, None, None, 35)
     ]
-    names = [Action(n, n, t) for n, t, *_ in (CREATE, shelve, other)]
+    names = [InstanceAction(n, n, t) for n, t, *_ in (CREATE, shelve, other)]
     assert list(nova_records.moving(names)) == names
 
 
@@ -136,7 +136,7 @@ def test_a_server_that_was_offloaded_without_a_record_left_after_its_move():
 
 def test_the_actions_that_may_have_moved_a_server_end_with_the_unshelving():
     names = ['create', 'lock', 'shelve', 'reboot', 'unshelve', 'stop']
-    moving = nova_records.moving([Action(n, n, 10) for n in names])
+    moving = nova_records.moving([InstanceAction(n, n, 10) for n in names])
     assert [action.name for action in moving] == [
         *('create', 'shelve', 'reboot', 'unshelve')
     ]
@@ -154,7 +154,7 @@ def test_the_actions_that_may_have_moved_a_server_end_with_the_unshelving():
 def test_a_server_that_never_moved_has_one_creation_and_no_move(
     names, migrations, expected
 ):
-    actions = [Action(name, name, 10) for name in names]
+    actions = [InstanceAction(name, name, 10) for name in names]
     assert nova_records.is_plain(actions, migrations) is expected
 
 
@@ -495,7 +495,7 @@ def test_the_events_of_a_server_that_may_have_moved_are_read(
     def actions(nova, server):
         if names is None:
             raise exception.ServiceNotFound('Nova', None, 'answered 404.')
-        return [Action(name, name, 10) for name in names]
+        return [InstanceAction(name, name, 10) for name in names]
 
     asked = []
     monkeypatch.setattr(reading.nova_past, 'actions', actions)

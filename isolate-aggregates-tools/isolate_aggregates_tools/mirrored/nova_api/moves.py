@@ -15,7 +15,7 @@ from isolate_aggregates_tools.compute.servers import Server
 from isolate_aggregates_tools.request import implied
 
 
-class Action(enum.Enum):
+class MoveKind(enum.Enum):
     """What can be done with a server, in words."""
 
     EVACUATE = 'evacuate'
@@ -28,15 +28,15 @@ class Action(enum.Enum):
 # task of a server, so that some statuses of a task are among them; a server
 # that is MIGRATING may also be paused, in which case it is refused.
 STATUSES = {
-    Action.EVACUATE: frozenset(
+    MoveKind.EVACUATE: frozenset(
         {
             *('ACTIVE', 'SHUTOFF', 'ERROR', 'REBOOT', 'HARD_REBOOT'),
             *('PASSWORD', 'REBUILD', 'RESIZE', 'MIGRATING'),
         }
     ),
-    Action.LIVE: frozenset({'ACTIVE', 'PAUSED'}),
-    Action.COLD: frozenset({'ACTIVE', 'SHUTOFF'}),
-    Action.SHELVE: frozenset({'ACTIVE', 'SHUTOFF', 'PAUSED', 'SUSPENDED'}),
+    MoveKind.LIVE: frozenset({'ACTIVE', 'PAUSED'}),
+    MoveKind.COLD: frozenset({'ACTIVE', 'SHUTOFF'}),
+    MoveKind.SHELVE: frozenset({'ACTIVE', 'SHUTOFF', 'PAUSED', 'SUSPENDED'}),
 }
 
 _ALL = sys.maxsize
@@ -52,7 +52,7 @@ class _Gate:
 
     reason: str
     applies: Callable[[Server, implied.Settings], bool]
-    until: Mapping[Action, int]
+    until: Mapping[MoveKind, int]
 
 
 def _has_shares(server: Server, settings: implied.Settings) -> bool:
@@ -89,41 +89,41 @@ _GATES = (
         'it has a Manila share',
         _has_shares,
         {
-            Action.EVACUATE: _ALL,
-            Action.LIVE: _ALL,
-            Action.COLD: 33,
-            Action.SHELVE: _ALL,
+            MoveKind.EVACUATE: _ALL,
+            MoveKind.LIVE: _ALL,
+            MoveKind.COLD: 33,
+            MoveKind.SHELVE: _ALL,
         },
     ),
     _Gate(
         'it has a port with an accelerator',
         _has_port_accelerators,
-        dict.fromkeys(Action, _ALL),
+        dict.fromkeys(MoveKind, _ALL),
     ),
     _Gate(
         'it has an accelerator',
         _has_accelerators,
-        {Action.LIVE: _ALL, Action.COLD: _ALL},
+        {MoveKind.LIVE: _ALL, MoveKind.COLD: _ALL},
     ),
     _Gate(
         'it has a virtual TPM',
         _has_tpm,
-        {Action.EVACUATE: _ALL, Action.LIVE: 32, Action.SHELVE: _ALL},
+        {MoveKind.EVACUATE: _ALL, MoveKind.LIVE: 32, MoveKind.SHELVE: _ALL},
     ),
     _Gate(
         'the secret of its virtual TPM is not kept by its host '
         '(hw:tpm_secret_security=host)',
         _has_bound_tpm,
-        {Action.LIVE: _ALL},
+        {MoveKind.LIVE: _ALL},
     ),
     _Gate(
-        'its memory is encrypted', _has_encrypted_memory, {Action.LIVE: _ALL}
+        'its memory is encrypted', _has_encrypted_memory, {MoveKind.LIVE: _ALL}
     ),
 )
 
 
 def refusals(
-    action: Action,
+    action: MoveKind,
     server: Server,
     properties: Mapping[str, str],
     releases: Sequence[int],
@@ -146,7 +146,7 @@ def refusals(
             yield gate.reason
     if server.status not in STATUSES[action]:
         yield f'it is {server.status}'
-    if is_up and action is Action.EVACUATE:
+    if is_up and action is MoveKind.EVACUATE:
         yield 'the compute service of its host is up'
-    if not is_up and action in (Action.LIVE, Action.COLD):
+    if not is_up and action in (MoveKind.LIVE, MoveKind.COLD):
         yield 'the compute service of its host is down, so evacuate it'
