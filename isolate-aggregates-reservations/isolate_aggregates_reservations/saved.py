@@ -160,10 +160,10 @@ class SavedStore(ReservationStore):
         return self._cloud.project(name, domain)
 
     @property
-    def read_at(self) -> datetime.datetime:
-        """When the records were read; the present time if there are none."""
+    def read_at(self) -> datetime.datetime | None:
+        """When the records were read; None if there are none."""
         known = self._snapshot.reservations
-        return known.read_at if known else super().read_at
+        return known.read_at if known else None
 
     # A cloud file has what is used of a provider, but not by which consumer.
 

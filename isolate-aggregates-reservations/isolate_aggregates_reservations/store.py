@@ -111,9 +111,9 @@ class ReservationStore:
         self._pipeline = pipeline
 
     @property
-    def read_at(self) -> datetime.datetime:
-        """The time that what is read is of: now, for a live cloud."""
-        return _now()
+    def read_at(self) -> datetime.datetime | None:
+        """When what is read was read; None for a live cloud: now."""
+        return None
 
     def now(self) -> datetime.datetime:
         """Return the time of the local clock, after checking it.

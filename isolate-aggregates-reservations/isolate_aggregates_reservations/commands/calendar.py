@@ -53,7 +53,7 @@ class ShowCalendar(common.WithTimes, output.ReportLister):
 
     def report(self, args: argparse.Namespace) -> output.Report:
         with common.reading(self.app, args) as store:
-            now = store.read_at
+            now = store.read_at or times.now()
             start = self.time(args.start, now)
             end = self.time(args.end, start)
             found = reservations.calendar(store, now, start, end)

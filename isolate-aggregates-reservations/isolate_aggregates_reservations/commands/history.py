@@ -65,7 +65,7 @@ class ShowHistory(common.WithTimes, common.ReservationLister):
 
     def report(self, args: argparse.Namespace) -> output.Report:
         with common.reading(self.app, args) as store:
-            now = store.read_at
+            now = store.read_at or times.now()
             since, until = (
                 moment and self.time(moment, now)
                 for moment in (args.since, args.until)

@@ -13,7 +13,7 @@ from isolate_aggregates.decision import decide
 from isolate_aggregates.request import Flavor
 from isolate_aggregates_reservations import api as reservations
 from isolate_aggregates_reservations import names
-from isolate_aggregates_reservations.commands import common, documents
+from isolate_aggregates_reservations.commands import common, documents, times
 from isolate_aggregates_reservations.host_health import host_problems
 from isolate_aggregates_reservations.locks import Locks
 from isolate_aggregates_reservations.status import slots_by_host
@@ -240,7 +240,8 @@ class ListHosts(output.ReportLister):
         with common.reading(self.app, args) as store:
             state = store.read()
             hosts = list(state.hosts.values())
-            problems = host_problems(store, state, store.read_at)
+            now = store.read_at or times.now()
+            problems = host_problems(store, state, now)
         for problem in problems:
             LOG.error('%s', problem)
         return output.Report(

@@ -46,7 +46,7 @@ class ShowReservation(common.OneShown):
     def status(self, args: argparse.Namespace) -> Status:
         with common.reading(self.app, args) as store:
             name = common.id_of(store, args.reservation)
-            return reservations.show(store, name, store.read_at)
+            return reservations.show(store, name, store.read_at or times.now())
 
 
 class ListReservations(common.ReservationLister):
@@ -107,7 +107,7 @@ class ListReservations(common.ReservationLister):
         with common.reading(self.app, args) as store:
             if args.mine:
                 return _own(views.list_own(store))
-            now = store.read_at
+            now = store.read_at or times.now()
             statuses = reservations.list_reservations(
                 store,
                 now,

@@ -19,8 +19,8 @@ from isolate_aggregates_reservations import (
     history,
     names,
     record,
-    store,
 )
+from isolate_aggregates_reservations.commands import times
 from isolate_aggregates_tools import errors as tools_errors
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -353,7 +353,7 @@ def told(world, two_hosts, monkeypatch):
     reservations.end(world.store, ID, NOW + 2 * HOUR)
     reserve(world, start=NOW + HOUR, end=None, name=OTHER)
     reservations.reconcile_all(world.store, NOW + HOUR)
-    monkeypatch.setattr(store, '_now', lambda: NOW + 4 * HOUR)
+    monkeypatch.setattr(times, 'now', lambda: NOW + 4 * HOUR)
 
 
 @pytest.mark.usefixtures('told')
