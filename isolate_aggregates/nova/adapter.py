@@ -90,8 +90,8 @@ class NovaRequest:
         if not has_image(self._spec):
             return None
         image = self._spec.image
-        identity = field(image, 'id', '')
-        name, owner = field(image, 'name'), field(image, 'owner')
+        identity = _field(image, 'id', '')
+        name, owner = _field(image, 'name'), _field(image, 'owner')
         if self._accepted.traits is not None and (
             self._accepted.image != (identity or '')
         ):
@@ -108,24 +108,24 @@ class NovaRequest:
     @lazy_property
     def project_id(self) -> str | None:
         """The project."""
-        project_id: str | None = field(self._spec, 'project_id')
+        project_id: str | None = _field(self._spec, 'project_id')
         return project_id
 
     @lazy_property
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
         """The scheduler hints."""
-        return scheduler_hints(field(self._spec, 'scheduler_hints'))
+        return scheduler_hints(_field(self._spec, 'scheduler_hints'))
 
     @lazy_property
     def num_instances(self) -> int:
         """The number of servers in the request."""
-        number: int = field(self._spec, 'num_instances', 1)
+        number: int = _field(self._spec, 'num_instances', 1)
         return number
 
     @lazy_property
     def boot_from_volume(self) -> bool:
         """Whether the root disk is a volume."""
-        return bool(field(self._spec, 'is_bfv'))
+        return bool(_field(self._spec, 'is_bfv'))
 
     @lazy_property
     def required_traits(self) -> frozenset[str]:
@@ -210,11 +210,16 @@ class Decider:
         )
 
 
-def field(thing: Any, name: str, default: Any = None) -> Any:
-    """Return a field of an object of Nova, from where it is stored.
+def _field(thing: Any, name: str, default: Any = None) -> Any:
+    """Return a field of an object of Nova; reading an unset one may set it."""
+    return getattr(thing, name) if name in thing else default
 
-    Reading an unset one may set it, and ``in`` makes a list of all fields
-    first: 20 of them would take as long as all else of a record.
+
+def field(thing: Any, name: str, default: Any = None) -> Any:
+    """Return a field for a record, from where oslo.versionedobjects stores it.
+
+    Decisions must not depend on where that is. But ``in`` makes a list of all
+    fields first: 20 of them would take as long as all else of a record.
     """
     return vars(thing).get(f'_obj_{name}', default)
 
@@ -234,18 +239,18 @@ def scheduler_hints(
 
 def has_image(spec: objects.RequestSpec) -> bool:
     """Return whether a request has an image; a volume may have none."""
-    return bool(field(spec, 'image'))
+    return bool(_field(spec, 'image'))
 
 
 def destination_of(spec: objects.RequestSpec) -> objects.Destination | None:
     """Return the destination in a request."""
-    return field(spec, 'requested_destination')
+    return _field(spec, 'requested_destination')
 
 
 def cell_of(spec: objects.RequestSpec) -> objects.CellMapping | None:
     """Return the cell in a request; requests to move servers have one."""
     target = destination_of(spec)
-    return field(target, 'cell') if target else None
+    return _field(target, 'cell') if target else None
 
 
 def is_for_existing(spec: objects.RequestSpec) -> bool:
@@ -254,9 +259,9 @@ def is_for_existing(spec: objects.RequestSpec) -> bool:
     return bool(
         target
         and (
-            field(target, 'cell')
+            _field(target, 'cell')
             # The requested host may be in another cell.
-            or field(target, 'allow_cross_cell_move')
+            or _field(target, 'allow_cross_cell_move')
         )
     )
 
@@ -345,9 +350,9 @@ def _resource_request(
     request = _computed(spec, enable_pinning_translate)
     target = destination_of(spec)
     group = request.get_request_group(None)
-    if target and (required := field(target, 'aggregates')):
+    if target and (required := _field(target, 'aggregates')):
         group.aggregates = [each.split(',') for each in required]
-    if target and (forbidden := field(target, 'forbidden_aggregates')):
+    if target and (forbidden := _field(target, 'forbidden_aggregates')):
         group.forbidden_aggregates = set(forbidden)
     if forced(spec) or (target and ('host' in target or 'node' in target)):
         group.in_tree = _A_UUID
@@ -365,8 +370,8 @@ def forced(
 
     :returns: None if the request is not forced.
     """
-    hosts = field(spec, 'force_hosts')
-    nodes = field(spec, 'force_nodes')
+    hosts = _field(spec, 'force_hosts')
+    nodes = _field(spec, 'force_nodes')
     return (hosts or (), nodes or ()) if hosts or nodes else None
 
 
@@ -433,10 +438,10 @@ def _check_group(spec: objects.RequestSpec) -> None:
     # Placement rejects the group without a suffix if it has no resources.
     # Unless an extra spec says 0, it has the vCPUs of the flavor. Nova refuses
     # such an extra spec of a flavor with pinned CPUs.
-    flavor = field(spec, 'flavor')
+    flavor = _field(spec, 'flavor')
     if (
         flavor
-        and 'resources:VCPU' in field(flavor, 'extra_specs', {})
+        and 'resources:VCPU' in _field(flavor, 'extra_specs', {})
         and not _computed(spec).get_request_group(None).resources
     ):
         raise exception.RequestRefused(
@@ -457,13 +462,13 @@ def _destination(spec: objects.RequestSpec) -> objects.Destination:
 
 def _flavor(flavor: objects.Flavor) -> Flavor:
     return Flavor(
-        name=field(flavor, 'name', ''),
-        id=field(flavor, 'flavorid', ''),
+        name=_field(flavor, 'name', ''),
+        id=_field(flavor, 'flavorid', ''),
         vcpus=flavor.vcpus,
         ram=flavor.memory_mb,
         disk=flavor.root_gb,
         ephemeral=flavor.ephemeral_gb,
         swap=flavor.swap,
         # A copy, as Nova's refers to the flavor.
-        extra_specs=dict(field(flavor, 'extra_specs', {})),
+        extra_specs=dict(_field(flavor, 'extra_specs', {})),
     )
