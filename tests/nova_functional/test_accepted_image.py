@@ -5,6 +5,7 @@ from base import IMAGE, ISOLATE, RESERVATIONS, CloudTest, host_of
 from nova import exception as nova_exception
 from nova.compute import instance_actions
 from nova.tests import fixtures as nova_fixtures
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters import RequestFilter
@@ -60,6 +61,7 @@ class ImageCloudTest(CloudTest):
 class ReservedImageTest(ImageCloudTest):
     """The properties for reservations in a tenant's image."""
 
+    @pytest.mark.slow
     def test_a_key_added_to_an_image_later_blocks_no_move(self):
         image = self.image({})
         server = self.boot(self.flavor(), image=image, project=STRANGER)
@@ -84,6 +86,7 @@ class ReservedImageTest(ImageCloudTest):
         server = self._migrate_server(server)
         assert host_of(server) == 'host2'
 
+    @pytest.mark.slow
     def test_a_rebuild_into_an_image_with_a_foreign_key_is_refused(self):
         server = self.boot(self.flavor(), project=STRANGER)
         for key in (LEASE, 'reservation:none'):
@@ -200,6 +203,7 @@ class NeededTest(ImageCloudTest):
         runner.filters = (LoadedFilter('license', self.license),)
         runner._pipelines.clear()
 
+    @pytest.mark.slow
     def test_a_server_of_a_deleted_image_stays_on_licensed_hosts(self):
         image = self.image({'license:oracle': 'true'})
         server = self.boot(self.flavor(), image=image)

@@ -126,6 +126,7 @@ class AuditTest(PageTest):
         # Now there is none left for the flavor.
         self.repair('no-host')
 
+    @pytest.mark.slow
     def test_differing_memberships_are_found(self):
         win = self.locked()
         self.flavor(LOCK)
@@ -272,6 +273,7 @@ class AuditTest(PageTest):
         findings = self.audit('--servers')['server-misplaced']
         assert server['id'] in findings['subject']
 
+    @pytest.mark.slow
     def test_a_rebuilt_server_is_checked_as_it_was_placed(self):
         """Its image has lost the key since, and was rebuilt from."""
         self.locked()
@@ -371,6 +373,7 @@ class AuditTest(PageTest):
         provider = self._get_provider_uuid_by_host('host1')
         assert LICENSED in self._get_provider_traits(provider)
 
+    @pytest.mark.slow
     def test_the_everyday_commands_leave_a_clean_cloud(self):
         self.aggregate('win', ['host1'])
         flavor = self.flavor()

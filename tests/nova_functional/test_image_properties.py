@@ -5,6 +5,7 @@ import random
 
 from base import LiveTest, host_of
 from glance_api import URL, GlanceApi
+import pytest
 
 from isolate_aggregates.filters import RequestFilter
 from isolate_aggregates.filters.constraints import Forbid
@@ -76,6 +77,7 @@ class ImagePropertiesTest(LiveTest):
             request.declaring(pipeline.image_properties).image_properties
         )
 
+    @pytest.mark.slow
     def test_filters_and_commands_see_the_same_image_properties(self):
         self._create_trait('CUSTOM_A')
         flavor = self.flavor()

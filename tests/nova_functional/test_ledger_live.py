@@ -293,10 +293,12 @@ class LedgerTest(CommandTest):
                 for sentence in document['not_known']
             ), start
 
+    @pytest.mark.slow
     def test_the_ledger_is_what_the_drivers_did(self):
         for seed in range(SEED, SEED + CLOUDS):
             self.live(random.Random(seed), f'windows-{seed}')
 
+    @pytest.mark.slow
     def test_a_key_by_the_image_is_known_or_said_to_be_unknown(self):
         """Nova tells no traits of images, but a record of a server does."""
         self.aggregate('windows', ('host1',), {LOCK: 'required'})

@@ -170,6 +170,7 @@ class OnReservedHostsTest(LifeTest):
         self.write(self.mine)
         self.assert_stays(self.server, RESERVED)
 
+    @pytest.mark.slow
     def test_the_key_was_removed_and_the_server_rebuilt_from_the_image(self):
         self.write(self.mine)
         server = self.rebuild(self.server, self.mine)
@@ -236,6 +237,7 @@ class OnFreeHostsTest(LifeTest):
         server = self.rebuild(self.server, self.image({}))
         self.assert_stays(server, FREE)
 
+    @pytest.mark.slow
     def test_an_unknown_key_was_added_and_the_server_rebuilt(self):
         self.write(self.plain, 'reservation:nope')
         server = self.rebuild(self.server, self.plain)
@@ -247,6 +249,7 @@ class OnFreeHostsTest(LifeTest):
         server = self.rebuild(self.server, self.plain)
         self.assert_stays(server, FREE)
 
+    @pytest.mark.slow
     def test_a_rebuild_into_a_foreign_reservation_was_refused(self):
         server = self.rebuild_refused(self.server, FOREIGN)
         self.assert_stays(server, FREE)
@@ -316,6 +319,7 @@ class OnLicensedHostsTest(LifeTest):
         server = self.rebuild(self.server, self.licensed)
         self.assert_stays(server, RESERVED)
 
+    @pytest.mark.slow
     def test_a_rebuild_into_an_image_without_the_trait_was_refused(self):
         server = self.rebuild_refused(self.server)
         self.assert_stays(server, RESERVED)
@@ -378,6 +382,7 @@ class OnLicensedVolumeTest(LifeTest):
             server = move(server)
             assert host_of(server) in RESERVED, move.__name__
 
+    @pytest.mark.slow
     def test_a_rebuild_from_the_same_image_failed_on_its_host(self):
         server = self.rebuild_failed(self.server, self.licensed)
         self.assert_stays(server)

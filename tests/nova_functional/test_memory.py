@@ -7,6 +7,7 @@ import logging
 import threading
 
 from nova import objects
+import pytest
 import scheduler_load
 
 from isolate_aggregates.aggregates import AggregateIndex
@@ -18,6 +19,7 @@ ROUNDS = 150
 class MemoryTest(scheduler_load.SchedulerLoad):
     """Requests of every kind, with aggregates that change."""
 
+    @pytest.mark.slow
     def test_nothing_is_kept_of_requests(self):
         # Nova's fixture keeps what is logged, and log records keep errors.
         self.addCleanup(logging.disable, logging.root.manager.disable)

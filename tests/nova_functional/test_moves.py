@@ -14,6 +14,7 @@ from nova import objects
 from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.network import model
+import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates_tools.compute.client import NovaClient
@@ -194,10 +195,12 @@ class MoveGateTest(CommandTest):
                 refusals,
             )
 
+    @pytest.mark.slow
     def test_what_a_server_has(self):
         for facts in FACTS:
             self.compare(facts)
 
+    @pytest.mark.slow
     def test_what_state_a_server_is_in(self):
         for state in STATES:
             self.compare(Facts(), state)

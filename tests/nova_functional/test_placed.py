@@ -8,6 +8,7 @@ from base import ISOLATE, host_of
 from nova import context as nova_context
 from nova import objects
 from oslo_db import exception as db_exception
+import pytest
 from test_lives import LICENSE, MINE, OWNER, LifeTest
 
 from isolate_aggregates import conf as ia_conf
@@ -205,6 +206,7 @@ class NothingCountsTest(LifeTest):
             self.give_trait(host, LICENSE.removeprefix('trait:'))
         self.aggregate('licensed', ['host1', 'host2'], {LICENSE: 'required'})
 
+    @pytest.mark.slow
     def test_only_traits_are_recorded(self):
         licensed, image = self.boot_from(LICENSE, 'other')
         trait = LICENSE.removeprefix('trait:')

@@ -7,6 +7,7 @@ import random
 
 from base import IMAGE
 from day_two import CommandTest
+import pytest
 
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates_tools.compute.client import NovaClient
@@ -119,6 +120,7 @@ class RefusedChangeTest(CommandTest):
         self.answer = response.content
         return response.status < 300
 
+    @pytest.mark.slow
     def test_random_changes(self):
         chance = random.Random(1)
         numbers = {True: 0, False: 0}

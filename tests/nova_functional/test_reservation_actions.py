@@ -46,6 +46,7 @@ class MoveTest(ReservationTest):
         assert host_of(self._show_server(server)) == host
         assert self.allocation(server['id']) == self.with_slot(host, found)
 
+    @pytest.mark.slow
     def test_a_live_migration_moves_to_another_slot(self):
         found, server, host, other = self.reserved_server()
         self.spare_slot(found, host)
@@ -72,6 +73,7 @@ class MoveTest(ReservationTest):
         assert self.slots(found) == {host: (1, 0), other: (1, 1)}
         assert self.allocation(server['id']) == self.with_slot(other, found)
 
+    @pytest.mark.slow
     def test_an_evacuation_moves_to_another_slot(self):
         found, server, host, other = self.reserved_server()
         self.break_host(host)
@@ -144,6 +146,7 @@ class MoveTest(ReservationTest):
 class ResizeTest(ReservationTest):
     """A resize to a flavor of another kind leaves or enters the pool."""
 
+    @pytest.mark.slow
     def test_a_server_can_be_resized_out_of_the_reservation_and_back(self):
         reservation = self.reserve()
         server = self.boot(reservation)
@@ -236,6 +239,7 @@ class SoftDeleteTest(ReservationTest):
         self.flags(reclaim_instance_interval=3600)
         super().setUp()
 
+    @pytest.mark.slow
     def test_slots_stay_until_soft_deleted_servers_are_reclaimed(self):
         reservation = self.reserve()
         server = self.boot(reservation)

@@ -216,6 +216,7 @@ class ReservationTest(OverApi, CloudTest):
             self._wait_until_deleted(server)
         assert self.records() == []
 
+    @pytest.mark.slow
     def test_reserved_servers_move_within_the_slots(self):
         self.enable('host1', 'host2')
         reservation = self.reserve(2, affinity=False)

@@ -6,6 +6,7 @@ import threading
 from base import IMAGE, host_of
 from nova.virt import fake
 from page_cloud import PageTest
+import pytest
 from reservation_cloud import ReservationTest
 import runners
 
@@ -72,6 +73,7 @@ class ReservationPageTest(PageTest, ReservationTest):
         """Check that there are no servers."""
         assert self.admin_api.get_servers(search_opts={'all_tenants': 1}) == []
 
+    @pytest.mark.slow
     def test_the_commands_of_the_page_work_as_shown(self):
         # On the page it takes a while.
         destroy = fake.FakeDriver.destroy

@@ -29,6 +29,7 @@ class LifeTest(ReservationTest):
             self.leftovers(),
         )
 
+    @pytest.mark.slow
     def test_from_enabling_hosts_to_disabling_them(self):
         hosts = self.done('host', 'list')['hosts']
         assert [(h['name'], h['enabled']) for h in hosts] == [
@@ -150,6 +151,7 @@ class FenceTest(ReservationTest):
         assert self.host_for(flavor, **claim) == 'host3'
 
 
+@pytest.mark.slow
 class FenceByPrefixTest(FenceTest):
     """So does the filter ``reservation_prefix``."""
 
@@ -168,6 +170,7 @@ class FenceByPrefixTest(FenceTest):
         return None
 
 
+@pytest.mark.slow
 class FenceByBlazarFilterTest(FenceTest):
     """And so does the filter ``blazar_reservation``."""
 
@@ -185,6 +188,7 @@ class FenceByBlazarFilterTest(FenceTest):
 class OthersTest(ReservationTest):
     """The commands that are not for reservations know about them."""
 
+    @pytest.mark.slow
     def test_sync_and_audit_accept_the_pool(self):
         reservation = self.reserve('--amount', '2')
         self.boot(reservation)

@@ -2,6 +2,7 @@
 """What the page about restored databases shows happens on a real Nova."""
 
 from page_cloud import PageTest
+import pytest
 from reservation_cloud import ReservationTest
 
 PAGE = 'admin/restore.rst'
@@ -53,6 +54,7 @@ class RestorePageTest(PageTest, ReservationTest):
         )
         assert answer.status == 204, answer.body
 
+    @pytest.mark.slow
     def test_the_commands_of_the_page_work_as_shown(self):
         self.play(
             PAGE,

@@ -84,6 +84,7 @@ class RoomTest(CommandTest):
 
     # What goes well.
 
+    @pytest.mark.slow
     def test_a_host_is_emptied_live_and_cold(self):
         running = [self.boot_on('host1') for _ in range(2)]
         off = self._stop_server(self.boot_on('host1'))
@@ -151,6 +152,7 @@ class RoomTest(CommandTest):
         assert self.locations()[home['id']] == 'host1'
         assert aggregate
 
+    @pytest.mark.slow
     def test_a_server_group_keeps_its_servers_apart(self):
         group = self.api.post_server_groups(
             {'name': 'apart', 'policy': 'anti-affinity', 'rules': {}}
@@ -172,6 +174,7 @@ class RoomTest(CommandTest):
 
     # What goes wrong.
 
+    @pytest.mark.slow
     def test_a_target_that_fills_up_meanwhile(self):
         servers = [self.boot_on('host1') for _ in range(2)]
         large = self.named_flavor('large', 7168)
@@ -193,6 +196,7 @@ class RoomTest(CommandTest):
         # Only the first was tried.
         assert len(self.history()) == 1
 
+    @pytest.mark.slow
     def test_a_migration_that_fails(self):
         servers = [self.boot_on('host1') for _ in range(2)]
 
@@ -230,6 +234,7 @@ class RoomTest(CommandTest):
         assert self.empty('host1').code == 0
         assert self.history() == sorted(s['id'] for s in servers)
 
+    @pytest.mark.slow
     def test_nova_api_that_is_gone_for_a_while(self):
         servers = [self.boot_on('host1') for _ in range(2)]
         position = migrations.position

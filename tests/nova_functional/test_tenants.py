@@ -4,6 +4,7 @@
 from base import ISOLATE, OTHER_IMAGE, RESERVATIONS, CloudTest, host_of
 from day_two import CommandTest
 from nova.scheduler import utils as scheduler_utils
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates_tools import identity
@@ -142,6 +143,7 @@ class StolenTraitTest(CloudTest):
 
     OPTIONS = (ISOLATE,)
 
+    @pytest.mark.slow
     def test_the_trait_of_an_image_opens_nothing_if_only_flavors_count(self):
         self.give_trait('host1', LICENSED)
         self.aggregate(

@@ -3,6 +3,7 @@
 
 from base import ISOLATE
 from page_cloud import PageTest
+import pytest
 
 from isolate_aggregates_tools.placement import edits, providers
 
@@ -80,6 +81,7 @@ class UninstallPageTest(PageTest):
         self.sync()
         assert self.own() != set()
 
+    @pytest.mark.slow
     def test_the_commands_of_the_page_work_as_shown(self):
         assert self.own() != set()
         self.play('admin/uninstall.rst', before={' list -c': self.begin_anew})

@@ -238,6 +238,7 @@ class VerdictTest(FromTheApiTest):
         assert 0 in hosts
         assert max(hosts) > 1
 
+    @pytest.mark.slow
     def test_a_few_random_boots(self):
         self.boot_at_random(FEW)
 
