@@ -283,6 +283,12 @@ DECISION_LOGS: Columns = {
     'Seconds': amount('seconds'),
     'MiB': number('mebibytes'),
 }
+INCIDENTS: Columns = {
+    'Cause': lambda row: f'``{row["cause"]}``'.replace('``all``', 'all'),
+    'Named by the record': number('incidents'),
+    'Told by the former line': number('told'),
+    'Lines that were cut': number('cut'),
+}
 RECORDS: Columns = {
     'Database': database,
     'Servers': number('servers'),
@@ -388,6 +394,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'endurance-times', ENDURANCE_TIMES, endurance
     yield 'scale', SCALE, by_command(results('scale'))
     yield 'trouble', TROUBLE, results('trouble')
+    yield 'incidents', INCIDENTS, results('incidents')
     yield 'decisions', DECISIONS, results('decisions')
     yield 'records', RECORDS, results('records')
     yield 'oversold', OVERSOLD, results('oversold')

@@ -12,6 +12,7 @@ from base import (
     ShorteningCloudTest,
     host_of,
 )
+import former_log
 import jsonschema
 from keystoneauth1 import exceptions as ks_exceptions
 from nova.scheduler.client import report
@@ -20,7 +21,7 @@ from record_schema import SCHEMA
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.nova import registration
+from isolate_aggregates.nova import records, registration
 
 OWNER, STRANGER = 'a' * 32, 'b' * 32
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
@@ -74,6 +75,23 @@ class Incidents(ShorteningCloudTest):
         for trait in ('CUSTOM_LICENCED_WINDOWS', 'CUSTOM_SSD'):
             self._create_trait(trait)
         self.key = self.flavor(KEY)
+        self.former_lines = {}
+        if former_log.is_wanted():
+            self.keep_former_lines()
+
+    def keep_former_lines(self):
+        """Keep the line that was logged before there were records."""
+        make = records._record
+
+        def recorded(recorder, trace):
+            record = make(recorder, trace)
+            if trace.decision is not None:
+                self.former_lines[record['server']] = former_log.line(
+                    trace.decision, record['server'], record['project']
+                )
+            return record
+
+        self.stub_out('isolate_aggregates.nova.records._record', recorded)
 
     def sized(self, specs=None, vcpu=1, memory=64, disk=1):
         return self._create_flavor(
@@ -105,6 +123,9 @@ class Incidents(ShorteningCloudTest):
             time.sleep(0.1)
         assert found, f'no record of {server["id"]}'
         jsonschema.validate(found[-1], SCHEMA)
+        if former_log.is_wanted():
+            line = self.former_lines.get(server['id'], '')
+            former_log.note(self.id(), found[-1], line)
         return found[-1]
 
     def fails(self, flavor=None, **request):
