@@ -23,3 +23,14 @@ class NoSuchProgram(IsolateAggregatesError):
             f'There is no program {name!r}. Give its path, or add its folder '
             'to PATH.'
         )
+
+
+class LauncherEnded(IsolateAggregatesError):
+    """The process that runs the tools has been ended from outside."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            'The process that runs the tool has ended, so what the tool did '
+            'is not known. Check whether the system was out of memory, and '
+            'run the rehearsal again.'
+        )

@@ -6,11 +6,13 @@ of a socket, on which it
 
 1. is told in JSON whether it may leave the networks, and what it protects,
 2. answers with what it has done, and with a socket that listens there,
-3. is told a command and its variables,
-4. answers how the command ended, and what it left behind, and so on.
+3. is told a number, a command, its variables and its longest time,
+4. answers with the number, how the command ended, and what it left behind,
+   and so on.
 
 What the command starts is its descendant, whoever else ends: it ends what is
-left, also when the socket is closed or it is terminated.
+left, also when the socket is closed or it is terminated. Another line before
+the answer ends the command, too: nothing waits for that answer any more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ import fcntl
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import struct
@@ -38,6 +41,8 @@ _FLAGS = '16sH14x'
 _ADDRESS = '127.0.0.1'
 # How long what is told to end may take, in seconds.
 _PATIENCE = 5
+# How often it looks whether a command has ended, in seconds.
+_PAUSE = 0.02
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -134,22 +139,22 @@ def children() -> dict[int, str]:
     return found
 
 
-def reap() -> None:
-    """Forget the children that have ended."""
-    with contextlib.suppress(ChildProcessError):
+def has_children() -> bool:
+    """Forget the children that have ended; return whether others are left."""
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def end_rest() -> list[str]:
     """End what is left, which becomes a child of this one; return names."""
     names = set[str]()
     until = time.monotonic() + _PATIENCE
-    while True:
-        reap()
+    while has_children():
         left = children()
-        if not left:
-            return sorted(names)
         names.update(left.values())
         signum = signal.SIGTERM
         if time.monotonic() > until:
@@ -157,21 +162,26 @@ def end_rest() -> list[str]:
         for number in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(number, signum)
-        time.sleep(0.05)
+        time.sleep(_PAUSE)
+    return sorted(names)
 
 
 def run(
     command: Sequence[str],
     environ: Mapping[str, str],
     channel: socket.socket,
-) -> int:
+    limit: float | None,
+) -> int | None:
     """Run the command; return its exit status.
 
-    It is ended if the other side of the socket closes.
+    It may run on if the other side of the socket closes or sends a line.
+
+    :param limit: The longest time in seconds; None for any time.
+    :returns: None if the command may run on.
     """
+    until = None if limit is None else time.monotonic() + limit
     number = os.fork()
     if not number:
-        channel.close()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         try:
@@ -180,21 +190,20 @@ def run(
         except OSError as exc:
             print(f'{command[0]}: {exc.strerror}', file=sys.stderr)
         os._exit(127)
-    while True:
+    while until is None or time.monotonic() < until:
         ended, status = os.waitpid(number, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
-        channel.settimeout(0.02)
-        try:
-            if not channel.recv(1):
-                raise SystemExit
-        except TimeoutError:
-            pass
+        if select.select([channel], [], [], _PAUSE)[0]:
+            break
+    return None
 
 
 def main() -> None:
     """Do what the other side of the socket says."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    # Commands do not get it, so the other side notices the end of this one.
+    channel.set_inheritable(False)
     lines = channel.makefile('r')
     wanted = json.loads(lines.readline())
     problem = open_folder = ''
@@ -212,18 +221,27 @@ def main() -> None:
     answer = json.dumps({'problem': '', 'open_folder': open_folder}) + '\n'
     socket.send_fds(channel, [answer.encode()], [listener.fileno()])
     listener.close()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # As if the other side closes it: what it runs is ended first.
+    signal.signal(
+        signal.SIGTERM, lambda *_: channel.shutdown(socket.SHUT_RDWR)
+    )
     # The command hears of Ctrl-C itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in lines:
         todo = json.loads(line)
+        if not todo:
+            # It was only to end a command.
+            continue
+        status = run(todo['command'], todo['environ'], channel, todo['limit'])
+        result = {
+            'number': todo['number'],
+            'status': status,
+            'left': end_rest(),
+        }
         try:
-            status = run(todo['command'], todo['environ'], channel)
-        finally:
-            left = end_rest()
-        channel.settimeout(None)
-        result = {'status': status, 'left': left}
-        channel.sendall(json.dumps(result).encode() + b'\n')
+            channel.sendall(json.dumps(result).encode() + b'\n')
+        except BrokenPipeError:
+            return
 
 
 if __name__ == '__main__':

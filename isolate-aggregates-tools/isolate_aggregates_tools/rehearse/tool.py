@@ -4,16 +4,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any
 
 import yaml
@@ -32,6 +35,9 @@ _VERSION = re.compile(r'v?\d+(?:\.\d+)*|latest', re.I)
 _NO_PROXY = '127.0.0.1,localhost'
 # How long a tool that is to end may take, in seconds.
 _PATIENCE = 10
+# How much longer than the tool may the launcher take, in seconds: it ends the
+# tool, and kills what does not end.
+_GRACE = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +67,8 @@ class Launcher:
 
     def __init__(self, is_isolated: bool = True) -> None:
         self._exit = contextlib.ExitStack()
+        self._numbers = itertools.count()
+        self._received = b''
         with contextlib.ExitStack() as stack:
             folder = tempfile.TemporaryDirectory(
                 prefix='rehearsal-', ignore_cleanup_errors=True
@@ -109,20 +117,58 @@ class Launcher:
         """Run the tool, and wait until it and all that it started has ended.
 
         :param timeout: The longest time in seconds; None for any time.
+        :raises LauncherEnded: if the launcher has been ended.
         """
-        self._send({'command': list(command), 'environ': dict(environ)})
-        self._channel.settimeout(timeout)
+        number = next(self._numbers)
+        until = None
+        if timeout is not None:
+            until = time.monotonic() + timeout + _GRACE
         try:
-            line = self._channel.makefile('r').readline()
+            self._send(
+                {
+                    'number': number,
+                    'command': list(command),
+                    'environ': dict(environ),
+                    'limit': timeout,
+                }
+            )
+            # An earlier one may be late, if nothing waited for it.
+            while (answer := self._answer(until))['number'] != number:
+                pass
         except TimeoutError:
+            # Neither the tool nor the launcher listens.
             self._end()
             return self._ended(None)
-        result: Any = json.loads(line) if line else {'status': 1, 'left': ()}
-        return self._ended(result['status'], result['left'])
+        except OSError as exc:
+            raise errors.LauncherEnded from exc
+        except BaseException:
+            # Such as Ctrl-C: the tool is to end, too.
+            with contextlib.suppress(OSError):
+                self._send({})
+            raise
+        # What is left after its time has been said.
+        left = () if answer['status'] is None else answer['left']
+        return self._ended(answer['status'], left)
 
     def close(self) -> None:
         """End what still runs, and delete what it wrote."""
         self._exit.close()
+
+    def _answer(self, until: float | None) -> Any:
+        """Return the next answer.
+
+        :param until: The time of the monotonic clock to wait until.
+        """
+        while b'\n' not in self._received:
+            left = None if until is None else until - time.monotonic()
+            if not select.select([self._channel], [], [], left)[0]:
+                raise TimeoutError
+            data = self._channel.recv(4096)
+            if not data:
+                raise errors.LauncherEnded
+            self._received += data
+        line, _, self._received = self._received.partition(b'\n')
+        return json.loads(line)
 
     def _ended(self, status: int | None, left: Iterable[str] = ()) -> Ended:
         written = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``rehearse`` runs a tool away from every network, and says what it did."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import jsonschema
@@ -16,7 +18,7 @@ from published_schemas import schema_of
 import pytest
 import yaml
 
-from isolate_aggregates_tools.rehearse.errors import NotIsolated
+from isolate_aggregates_tools.rehearse.errors import LauncherEnded, NotIsolated
 from isolate_aggregates_tools.rehearse.tool import Launcher
 
 pytest_plugins = ['isolate_aggregates_tools.testing.plugin']
@@ -429,3 +431,55 @@ def test_tools_are_tested_by_a_fixture(isolated, files, rehearsal):
         'GET nova /os-keypairs: this request',
         'what sleep would have done, which ran on',
     ]
+
+
+def test_a_tool_can_run_after_one_that_was_ended(isolated, files, rehearsal):
+    held = rehearsal('cloud.yaml')
+    assert held.run(['sleep', '300'], timeout=0.1) is None
+    assert held.run(['sh', '-c', 'exit 3'], timeout=60) == 3
+    assert held.run(tool(ADD)) == 0
+    [gpu] = held.cloud.aggregates
+    assert gpu.hosts == {'c1', 'g1'}
+
+
+def test_a_tool_that_ignores_its_end_is_killed(isolated, files, rehearsal):
+    held = rehearsal('cloud.yaml')
+    script = "trap '' TERM; while :; do sleep 1; done"
+    assert held.run(['sh', '-c', script], timeout=0.1) is None
+    assert held.run(['sh', '-c', 'exit 3']) == 3
+
+
+def test_a_launcher_that_is_ended_from_outside_is_said(isolated, files):
+    with contextlib.closing(Launcher()) as launcher:
+        script = 'kill -9 $PPID; sleep 2'
+        for _ in range(2):
+            with pytest.raises(LauncherEnded, match='not known'):
+                launcher.run(['sh', '-c', script], os.environ)
+
+
+@pytest.fixture
+def interrupt():
+    """Return what raises KeyboardInterrupt here after a time in seconds."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGUSR1, interrupted)
+    yield lambda after: threading.Timer(
+        after, os.kill, (os.getpid(), signal.SIGUSR1)
+    ).start()
+    signal.signal(signal.SIGUSR1, old)
+
+
+@pytest.mark.parametrize('lasting', ['0.6', '300'])
+def test_a_late_answer_is_not_that_of_the_next_tool(
+    isolated, files, rehearsal, interrupt, lasting
+):
+    """After Ctrl-C, the tool ends by itself meanwhile, or is ended."""
+    held = rehearsal('cloud.yaml')
+    interrupt(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        held.run(['sh', '-c', f'sleep {lasting}; exit 5'])
+    time.sleep(0.6 if lasting == '0.6' else 0)
+    assert held.run(['sh', '-c', 'exit 3']) == 3
+    assert held.run(['sh', '-c', 'exit 4'], timeout=60) == 4
