@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems of a live cloud are found, and the shown repairs fix them."""
 
+import contextlib
+import io
 import re
 
 from base import CONF, IMAGE, ISOLATE, host_of
+from nova.cmd import manage
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 from page_cloud import PageTest
@@ -151,6 +154,22 @@ class AuditTest(PageTest):
             self._get_provider_uuid_by_host('host2')
         )
         assert left == uuidsentinel.somebody_elses
+
+    @pytest.mark.slow
+    def test_a_host_that_is_mapped_to_no_cell_is_found(self):
+        self.locked()
+        self.flavor(LOCK)
+        assert self.audit() == {}
+        cells = manage.CellV2Commands()
+        with contextlib.redirect_stdout(io.StringIO()):
+            cells.delete_host(self.cell_mappings['cell1'].uuid, 'host1')
+        findings = self.audit()
+        assert findings['host-not-mapped']['subject'] == 'host host1'
+        # Nobody is told to take the host out of its aggregates.
+        assert 'host-without-compute-node' not in findings
+        with contextlib.redirect_stdout(io.StringIO()):
+            cells.discover_hosts()
+        assert self.audit() == {}
 
     @pytest.mark.slow
     def test_tags_without_effect_are_found(self):

@@ -120,6 +120,8 @@ class SdkTest(CommandTest):
         self.paths_read.append('/os-aggregates')
         connection = openstack.connection.Connection(
             session=session.Session(self.auth()),
+            # With a version, no versions are looked up.
+            placement_api_version='1',
             placement_endpoint_override=self.placement.fixture.endpoint,
         )
         self.sdk = connection.placement

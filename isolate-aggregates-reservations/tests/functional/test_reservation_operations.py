@@ -96,6 +96,35 @@ def test_a_reservation_is_kept_until_its_servers_are_deleted(world):
     assert status.state is reservations.Phase.ENDED
 
 
+def test_a_server_that_leaves_unnoticed_keeps_no_slot(world):
+    """A claim that is deleted leaves the generation of the provider.
+
+    So the write that closes the slot of a server succeeds although the server
+    has gone since it was seen there. Claims that are written are noticed.
+    """
+    reservation = reserve(world, 2, end=1).reservation
+    world.boot('s1', 'h1', reservation.id, NEEDS)
+    world.nova.is_slow = True
+    path = f'/resource_providers/{world.child("h1")}'
+    generations = []
+
+    def leave(method, url):
+        if method == 'PUT' and url.endswith('/inventories'):
+            world.wire.meddle = None
+            generations.append(world.direct.get(path)['generation'])
+            world.nova.finish(uuid(3, 's1'))
+            generations.append(world.direct.get(path)['generation'])
+
+    world.wire.meddle = leave
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    before, after = generations
+    assert before == after
+    # The next round sees it, and the same store is used.
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    assert world.slots() == {}
+    assert world.classes() == []
+
+
 def test_a_closed_slot_goes_to_a_migration_of_its_server_only(world):
     """Placement lets one consumer have what another gives up.
 

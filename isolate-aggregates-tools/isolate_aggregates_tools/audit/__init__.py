@@ -40,6 +40,7 @@ OF_CLOUD: tuple[Check, ...] = (
     services.old_placement,
     services.disabled,
     services.down,
+    services.unmapped,
     membership.no_compute_nodes,
     membership.not_in_placement,
     membership.not_in_nova,

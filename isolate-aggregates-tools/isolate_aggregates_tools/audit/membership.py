@@ -12,7 +12,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
-from isolate_aggregates_tools.diagnosis import renamed_hosts
+from isolate_aggregates_tools.diagnosis import renamed_hosts, unmapped_hosts
 from isolate_aggregates_tools.placement.provider import Provider
 from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.repairs.repair import Repair
@@ -131,9 +131,11 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts in aggregates without a compute node in Placement."""
     if not cloud.nodes:
         return
-    old_names = {each.old for each in renamed_hosts.renamed(cloud.snapshot)}
+    # Other findings are about these.
+    others = {each.old for each in renamed_hosts.renamed(cloud.snapshot)}
+    others |= unmapped_hosts.unmapped(cloud.snapshot).keys()
     by_host = cloud.index.by_host
-    for host in sorted(by_host.keys() - cloud.nodes.keys() - old_names):
+    for host in sorted(by_host.keys() - cloud.nodes.keys() - others):
         for aggregate in by_host[host]:
             yield Finding(
                 'host-without-compute-node',

@@ -13,6 +13,7 @@ from isolate_aggregates_tools import errors, filter_keys
 from isolate_aggregates_tools.answers.deciding import decided
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
+from isolate_aggregates_tools.diagnosis import unmapped_hosts
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.microversion import Feature
 from isolate_aggregates_tools.repairs import commands
@@ -188,6 +189,31 @@ def down(cloud: AuditedCloud) -> Iterator[Finding]:
             'its compute service is down',
             'no new server can land there: Placement goes on offering '
             'the host, and ComputeFilter of nova-scheduler drops it',
+            about=About.of(hosts=[host]),
+        )
+
+
+def unmapped(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts that are in Placement, but mapped to no cell of Nova."""
+    found = unmapped_hosts.unmapped(cloud.snapshot)
+    for host, provider in found.items():
+        yield Finding(
+            'host-not-mapped',
+            Severity.ERROR,
+            f'host {host}',
+            'Nova lists its compute service, but not its compute node, which '
+            f'is resource provider {provider.name}: it is probably mapped to '
+            'no cell',
+            'nova-scheduler may choose it, and then new servers fail and keep '
+            'their claim there; commands do not count on it',
+            (
+                Repair(
+                    text='run "nova-manage cell_v2 discover_hosts", after '
+                    'which servers that its locks let in may land there; or, '
+                    'to remove the host, "openstack compute service delete"',
+                    is_tried=False,
+                ),
+            ),
             about=About.of(hosts=[host]),
         )
 

@@ -127,6 +127,34 @@ def test_the_whole_memory_is_read_anew_within_its_rounds(cloud, monkeypatch):
     assert seen_in == sorted(seen_in)
 
 
+def test_what_is_freed_is_seen_though_no_generation_tells(cloud):
+    host = cloud.host()
+    cloud.largest(host, 4)
+    claim = '/allocations/5dde4b13-764a-5a81-93fd-8ecdac212f2f'
+    cloud.direct.send(
+        'PUT',
+        claim,
+        {
+            'allocations': {host: {'resources': {'VCPU': 3}}},
+            'project_id': 'p',
+            'user_id': 'u',
+            'consumer_generation': None,
+        },
+    )
+
+    def usages():
+        [found] = [p for p in cloud.read(cloud.memory) if p.uuid == host]
+        return found.usages
+
+    assert usages() == {'VCPU': 3}
+    path = f'/resource_providers/{host}'
+    generation = cloud.direct.get(path)['generation']
+    cloud.direct.send('DELETE', claim)
+    assert cloud.direct.get(path)['generation'] == generation
+    assert usages() == {}
+    assert list(cloud.read(cloud.memory)) == cloud.truth()
+
+
 def test_a_restored_database_is_read_anew(cloud):
     """Generations fall, and then rise to those that are known."""
     hosts = [provider['uuid'] for provider in cloud.listed()]

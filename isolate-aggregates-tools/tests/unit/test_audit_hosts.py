@@ -18,6 +18,7 @@ import pytest
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates_tools import marks
 from isolate_aggregates_tools.audit import Severity
+from isolate_aggregates_tools.compute.servers import ComputeService
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
 from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.testing import (
@@ -75,6 +76,41 @@ def test_a_host_missing_from_an_aggregate_in_placement_is_found(
     assert finding.subject == 'aggregate win'
     assert finding.problem == 'does not have h1 in Placement'
     assert (first(finding), finding.safe) == (SYNC, True)
+
+
+@cases('name', {'of one name': 'h2', 'with a domain': 'h2.example.org'})
+def test_a_host_that_is_mapped_to_no_cell(name):
+    services = (ComputeService('h1'), ComputeService('h2'))
+    racks = make_aggregate('racks', {}, ['h1', 'h2'])
+    h1 = make_compute_node('h1', aggregates=[racks])
+    h2 = make_provider(name, aggregates=[racks])
+    [finding] = findings([racks], [h1, h2], mirror=False, services=services)
+    assert finding.kind == 'host-not-mapped'
+    assert finding.subject == 'host h2'
+    assert f'resource provider {name}' in finding.problem
+    assert finding.about.hosts == ('h2',)
+    [repair] = finding.repairs
+    assert 'cell_v2 discover_hosts' in repair.text
+
+
+@cases(
+    'others',
+    {
+        'no provider': [],
+        'another name': [make_provider('h3')],
+        'shared storage': [
+            make_provider('h2', traits=['MISC_SHARES_VIA_AGGREGATE'])
+        ],
+        'two of that name': [
+            make_provider('h2.example.org'),
+            make_provider('h2.example.net'),
+        ],
+    },
+)
+def test_services_without_nodes_may_be_those_of_ironic(others):
+    services = (ComputeService('h1'), ComputeService('h2'))
+    providers = [make_compute_node('h1'), *others]
+    assert kinds([], providers, services=services) == []
 
 
 def test_each_node_of_a_host_must_be_in_the_aggregate():
