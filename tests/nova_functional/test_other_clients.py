@@ -6,7 +6,8 @@ The page "Other tools" tells what few expect of them, with their versions.
 
 from day_two import CommandTest
 from keystoneauth1 import session
-import openstack
+from openstack import exceptions
+from openstack.placement import placement_service
 from osc_lib import clientmanager
 from page_cloud import PageTest
 import pytest
@@ -118,13 +119,11 @@ class SdkTest(CommandTest):
         super().setUp()
         # Nothing here depends on the filters.
         self.paths_read.append('/os-aggregates')
-        connection = openstack.connection.Connection(
-            session=session.Session(self.auth()),
-            # With a version, no versions are looked up.
-            placement_api_version='1',
-            placement_endpoint_override=self.placement.fixture.endpoint,
+        self.sdk = placement_service.PlacementService.supported_versions['1'](
+            session.Session(self.auth()),
+            service_type='placement',
+            endpoint_override=self.placement.fixture.endpoint,
         )
-        self.sdk = connection.placement
 
     def test_a_misspelt_filter_of_providers_returns_all(self):
         listed = self.sdk.resource_providers(requird='CUSTOM_A')
@@ -135,5 +134,5 @@ class SdkTest(CommandTest):
         asked = {'resources': 'VCPU:1', 'required': '!CUSTOM_A'}
         offered = [*self.sdk.allocation_candidates(**asked)]
         assert len(offered) == 1
-        with pytest.raises(openstack.exceptions.BadRequestException):
+        with pytest.raises(exceptions.BadRequestException):
             [*self.sdk.resource_providers(**asked)]

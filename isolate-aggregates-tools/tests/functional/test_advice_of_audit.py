@@ -135,6 +135,10 @@ CLOUDS = {
         aggregates=LOCKED
         + '- {name: zoned, id: 8, hosts: [bob], availability_zone: nova}\n'
     ),
+    'a host is mapped to no cell': cloud(
+        hosts=HOSTS + '- {name: eve, host: null, inventories: {VCPU: 8}}\n'
+        'compute_services: [{host: ada}, {host: bob}, {host: eve}]\n'
+    ),
     'a multiplier of a weight is no number': cloud(
         aggregates=LOCKED + '- {name: weighed, id: 8, hosts: [bob], '
         'metadata: {ram_weight_multiplier: high}}\n'
