@@ -6,7 +6,8 @@ The page "Other tools" tells what few expect of them, with their versions.
 
 from day_two import CommandTest
 from keystoneauth1 import session
-from openstack import exceptions
+from openstack import connection, exceptions
+from openstack.config import cloud_region
 from openstack.placement import placement_service
 from osc_lib import clientmanager
 from page_cloud import PageTest
@@ -119,10 +120,15 @@ class SdkTest(CommandTest):
         super().setUp()
         # Nothing here depends on the filters.
         self.paths_read.append('/os-aggregates')
-        self.sdk = placement_service.PlacementService.supported_versions['1'](
+        region = cloud_region.from_session(
             session.Session(self.auth()),
-            service_type='placement',
-            endpoint_override=self.placement.fixture.endpoint,
+            placement_endpoint_override=self.placement.fixture.endpoint,
+        )
+        self.connection = connection.Connection(config=region)
+        # What its attribute "placement" is, but for a fixture of Nova.
+        versions = placement_service.PlacementService.supported_versions
+        self.sdk = region.get_session_client(
+            'placement', constructor=versions['1']
         )
 
     def test_a_misspelt_filter_of_providers_returns_all(self):

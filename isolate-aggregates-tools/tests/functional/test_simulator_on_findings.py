@@ -152,6 +152,7 @@ OF_PROGRAMS = {
     'placement-lost-anchors': 'shared disk only in the first group',
     'placement-min-above-max': 'min_unit above max_unit',
     'placement-ratio-rounds-down': 'one more, which is the product on paper',
+    'placement-same-again': f'/resource_providers?name={HOST.name}',
     'placement-summaries-whole-tree': 'a class of the children only',
     'placement-unknown-consumer': f'/allocations/{UNKNOWN}',
 }
@@ -223,8 +224,28 @@ def test_the_mock_knows_an_unknown_consumer_as_placement_does(both, real):
     assert mocked_answer([HOST], path) == answer
 
 
+def test_the_mock_has_what_was_written_again(both, real):
+    """Placement raises the generation then, which the mock does not have."""
+    both([HOST])
+    path = OF_PROGRAMS['placement-same-again']
+    [before] = real.get(path, headers=HEADERS).json()['resource_providers']
+    aggregates = f'/resource_providers/{HOST.uuid}/aggregates'
+    real.put(
+        aggregates,
+        headers=HEADERS,
+        json=real.get(aggregates, headers=HEADERS).json(),
+    )
+    [after] = real.get(path, headers=HEADERS).json()['resource_providers']
+    assert after == {**before, 'generation': before['generation'] + 1}
+    assert mocked_answer([HOST], path) == real_answer(real, path)
+
+
 def test_the_input_of_each_program_about_placement_is_here():
     programs = {path.stem for path in PROGRAMS.glob('placement-*.sh')}
     assert programs == OF_PROGRAMS.keys()
-    known = {*INPUTS, *BUGS, f'/allocations/{UNKNOWN}'}
+    paths = {
+        f'/allocations/{UNKNOWN}',
+        f'/resource_providers?name={HOST.name}',
+    }
+    known = {*INPUTS, *BUGS, *paths}
     assert {*OF_PROGRAMS.values()} <= known

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remembers resource providers, so that only what has changed is read again.
 
-Placement raises the generation of a provider with each write of its traits and
-inventories. So what was read at a generation holds until the provider is
-listed with another one. Names and parents are in the list itself. Usage and
-aggregates are never remembered, because not every write of them raises the
-generation.
+Placement raises the generation of a provider when its traits change, and with
+each write of its inventories. So what was read at a generation holds until the
+provider is listed with another one. Names and parents do not raise it, and are
+in the list itself. Usage and aggregates are never remembered, because not
+every write of them raises the generation.
 
 A database that was restored is noticed by a generation that fell. A provider
 may be deleted and created again with the same generation. So traits and
