@@ -4,11 +4,6 @@
 The page "Other tools" tells what few expect of them, with their versions.
 """
 
-from day_two import CommandTest
-from keystoneauth1 import session
-from openstack import connection, exceptions
-from openstack.config import cloud_region
-from openstack.placement import placement_service
 from osc_lib import clientmanager
 from page_cloud import PageTest
 import pytest
@@ -110,35 +105,3 @@ class OpenStackClientTest(PageTest):
         found = self.admin_api.api_get(f'/servers/{server}').body['server']
         assert found['pinned_availability_zone'] == 'west', ended
         assert [each.code for each in ended] == [1, 1, 1], ended
-
-
-@pytest.mark.slow
-class SdkTest(CommandTest):
-    """A script with openstacksdk."""
-
-    def setUp(self):
-        super().setUp()
-        # Nothing here depends on the filters.
-        self.paths_read.append('/os-aggregates')
-        region = cloud_region.from_session(
-            session.Session(self.auth()),
-            placement_endpoint_override=self.placement.fixture.endpoint,
-        )
-        self.connection = connection.Connection(config=region)
-        # What its attribute "placement" is, but for a fixture of Nova.
-        versions = placement_service.PlacementService.supported_versions
-        self.sdk = region.get_session_client(
-            'placement', constructor=versions['1']
-        )
-
-    def test_a_misspelt_filter_of_providers_returns_all(self):
-        listed = self.sdk.resource_providers(requird='CUSTOM_A')
-        assert {each.name for each in listed} == {*self.HOSTS}
-
-    def test_a_filter_of_candidates_is_refused_for_providers(self):
-        self.give_trait('host1', 'CUSTOM_A')
-        asked = {'resources': 'VCPU:1', 'required': '!CUSTOM_A'}
-        offered = [*self.sdk.allocation_candidates(**asked)]
-        assert len(offered) == 1
-        with pytest.raises(exceptions.BadRequestException):
-            [*self.sdk.resource_providers(**asked)]
