@@ -33,7 +33,7 @@ BUDGET = {
     'matrix_list': 14_400,
     'provider_set': 12_800,
     'provider_unset': 12_800,
-    'rehearse': 28_300,
+    'rehearse': 28_400,
     'relocation_create': 26_300,
     'report_save': 28_600,
     'reservation_calendar_list': 14_600,
