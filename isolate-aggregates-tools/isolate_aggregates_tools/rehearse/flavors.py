@@ -176,13 +176,22 @@ class Flavors:
         if action not in schemas.FLAVOR_ACTIONS:
             raise Refused(400, f'there is no action {action}')
         schemas.check(body, schemas.FLAVOR_ACTIONS[action])
-        project, old = body[action]['tenant'], self._flavor(key)
+        project = body[action]['tenant']
+        is_known = project in self._world.projects
+        if (
+            action == 'addTenantAccess'
+            and self._world.before.keystone
+            and not is_known
+        ):
+            # Nova asks Keystone, before it looks for the flavor.
+            raise Refused(400, f'{project} is not a valid project')
+        old = self._flavor(key)
         if action == 'addTenantAccess':
             if old.is_public and asked.minor >= 7:
                 raise Refused(409, f'flavor {old.name} is public')
             if project in old.projects:
                 raise Refused(409, f'project {project} has access already')
-            if project not in self._world.projects:
+            if not is_known:
                 self._world.doubts[
                     f'whether project {project} exists; Nova refuses access '
                     'for others'

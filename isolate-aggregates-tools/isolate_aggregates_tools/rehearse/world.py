@@ -85,6 +85,11 @@ class World:
     def projects(self) -> frozenset[str]:
         """The ids of the projects that the file names anywhere."""
         before = self.before
+        if before.keystone:
+            # A domain is a project, too.
+            return frozenset(before.keystone.domains).union(
+                project.id for project in before.keystone.projects
+            )
         found = {project for f in before.flavors for project in f.projects}
         for projects in before.domains.values():
             found |= projects or frozenset()

@@ -270,6 +270,29 @@ def test_a_project_that_the_file_does_not_name_may_not_exist(held):
     ]
 
 
+def test_nova_asks_keystone_whether_a_project_exists():
+    """A file with the names of projects has all of them."""
+    one = Flavor('f1', 'one', 1, 64, 1, is_public=False)
+    known = Keystone({'d': 'D'}, (Project('b' * 32, 'research', 'd'),))
+    cloud = dataclasses.replace(
+        make_snapshot((), (), flavors=[one]), keystone=known
+    )
+    with contextlib.closing(Held(cloud)) as held:
+        for flavor, project, status in (
+            ('one', 'b', 200),
+            ('one', 'b', 409),
+            ('one', 'c', 400),
+            # Before Nova looks for the flavor.
+            ('none', 'c', 400),
+            ('none', 'b', 404),
+        ):
+            body = {'addTenantAccess': {'tenant': project * 32}}
+            assert held('POST', f'/flavors/{flavor}/action', body)[0] == status
+        assert not held.world.unknown
+        [changed] = held.cloud.flavors
+        assert changed.projects == {'b' * 32}
+
+
 def test_flavors_come_in_pages():
     many = [Flavor(f'f{n}', f'id{n:04}', 1, 64, 1) for n in range(2500)]
     cloud = make_snapshot((), (), flavors=many)
