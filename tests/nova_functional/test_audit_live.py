@@ -4,9 +4,12 @@
 import contextlib
 import io
 import re
+from unittest import mock
 
 from base import CONF, IMAGE, ISOLATE, host_of
+from keystoneauth1 import exceptions as ks_exceptions
 from nova.cmd import manage
+from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 from page_cloud import PageTest
@@ -154,6 +157,27 @@ class AuditTest(PageTest):
             self._get_provider_uuid_by_host('host2')
         )
         assert left == uuidsentinel.somebody_elses
+
+    @pytest.mark.slow
+    def test_a_host_that_was_added_while_placement_was_down(self):
+        win = self.locked(hosts=())
+        self.give_trait('host1', LICENSED)
+        self.flavor(LOCK)
+        path = f'/os-aggregates/{win}'
+        with mock.patch.object(
+            report.SchedulerReportClient,
+            'get',
+            side_effect=ks_exceptions.ConnectFailure('down'),
+        ):
+            self.admin_api.api_post(
+                f'{path}/action',
+                {'add_host': {'host': 'host1'}},
+                check_response_status=[500],
+            )
+        # It is in the aggregate for Nova, which nobody would expect.
+        found = self.admin_api.api_get(path).body['aggregate']
+        assert found['hosts'] == ['host1']
+        self.repair('not-in-placement')
 
     @pytest.mark.slow
     def test_a_host_that_is_mapped_to_no_cell_is_found(self):
