@@ -144,6 +144,7 @@ CALLS: Columns = {
     'Hosts': number('hosts'),
     'Resource providers': number('providers'),
     '``explain``': work('explain_seconds', 'explain'),
+    '``lock list``': work('locks_seconds', 'locks'),
     'First reading': work('first_seconds', 'first'),
     'Nothing changed': work('unchanged_seconds', 'unchanged'),
     '1 % boots': work('boots_seconds', 'boots'),

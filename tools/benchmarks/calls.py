@@ -12,6 +12,8 @@ the same memory in each round, as in the exporter.
 
 explain
     What ``explain`` reads without a memory, for four CPUs and 50 locks.
+locks
+    What ``lock list`` reads without a memory.
 first
     The first reading of a service, or of ``audit``: nothing is known.
 unchanged
@@ -74,7 +76,15 @@ from isolate_aggregates_tools.placement.provider import (  # noqa: E402
 HOSTS = (100, 1_000)
 AGGREGATES = 200
 LOCKS = 50
-READINGS = ('explain', 'first', 'unchanged', 'boots', 'sync', 'command')
+READINGS = (
+    'explain',
+    'locks',
+    'first',
+    'unchanged',
+    'boots',
+    'sync',
+    'command',
+)
 ROOT = from_tests.ROOT
 
 
@@ -90,12 +100,14 @@ class Row:
     hosts: int
     providers: int
     explain: int
+    locks: int
     first: int
     unchanged: int
     boots: int
     sync: int
     command: int
     explain_seconds: float
+    locks_seconds: float
     first_seconds: float
     unchanged_seconds: float
     boots_seconds: float
@@ -253,6 +265,13 @@ class Service(WiredWorld):
             )
         return self._calls, self._seconds
 
+    def locks(self) -> tuple[int, float]:
+        """Read what ``lock list`` needs, without a memory."""
+        with self._counting():
+            cloud = self._cloud()
+            _ = cloud.index, cloud.capacities
+        return self._calls, self._seconds
+
     def _cloud(
         self, memory: ProviderMemory | None = None, remembers: bool = False
     ) -> live_cloud.LiveCloud:
@@ -293,6 +312,7 @@ def measure(hosts: int) -> Row:
     try:
         service = Service(placement.open(), hosts)
         explain = service.explain()
+        locks = service.locks()
         first = service.read()
         inventories = service.kinds['inventories']
         unchanged = service.read()
@@ -309,7 +329,7 @@ def measure(hosts: int) -> Row:
     finally:
         placement.close()
     calls, seconds = zip(
-        explain, first, unchanged, boots, sync, command, strict=True
+        explain, locks, first, unchanged, boots, sync, command, strict=True
     )
     providers = len(service.providers)
     return Row(
