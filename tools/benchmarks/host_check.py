@@ -4,35 +4,62 @@
     python tools/benchmarks/host_check.py [--csv FILE] [--hosts NUMBER ...]
         [--before CHECKOUT] [aggregates ...]
 
-The nova-scheduler of ``scheduler.py``, with more hosts. Of these all but two
-are returned by Placement, and nova-scheduler names alternates, as for each
-boot. Calls are those of this package to Placement for one boot, besides the
-query for allocation candidates and the claim, which Nova sends anyway.
+The nova-scheduler of ``scheduler.py``, with more hosts, of which those after
+the first ten have no compute service of their own, only what Nova and
+Placement know of one. Of these hosts all but two are returned by Placement,
+and nova-scheduler names alternates, as for each boot. Calls are those of this
+package to Placement for one boot, besides the query for allocation candidates
+and the claim, which Nova sends anyway.
+
+filters
+    What the request filters take of *ours*, above what Nova's take.
+query
+    What the longer query for allocation candidates takes more.
+check
+    The calls, which Placement answers in this process.
 
 With ``--before`` the plugin of another checkout of this project and this one
 run in turn, each several times in a process of its own.
 """
 
 import argparse
+from collections.abc import Callable, Iterator
+import contextlib
 import csv
 import dataclasses
 import logging
 import os
 import pathlib
+import pkgutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from typing import ClassVar
+import time
+from typing import Any, ClassVar
 import unittest
+from unittest import mock
 
+from oslo_utils import timeutils, uuidutils
 import scheduler
+from scheduler import nova_context, objects
 import table
 
 from isolate_aggregates.placement import PlacementReader
 
 HOSTS = (10, 50)
 AGGREGATES = (1_000, 5_000)
+NOT_COPIED = (
+    *('id', 'uuid', 'host', 'hypervisor_hostname', 'service_id'),
+    *('created_at', 'updated_at', 'deleted', 'deleted_at', 'pci_device_pools'),
+)
+# What the parts of a boot are measured of.
+PARTS = {
+    'filters': 'nova.scheduler.request_filter.process_reqspec',
+    'query': 'nova.scheduler.client.report.SchedulerReportClient'
+    '.get_allocation_candidates',
+    'check': 'isolate_aggregates.placement.PlacementReader.get',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +71,9 @@ class Row:
     no_isolation: float
     ours: float
     calls: int
+    filters: float
+    query: float
+    check: float
 
     @property
     def times(self) -> float:
@@ -70,21 +100,97 @@ class Benchmark(scheduler.Benchmark):
     # A class attribute, because the test object is deleted at the end.
     found: ClassVar[list[Row]] = []
 
+    # How many of the hosts have a compute service.
+    SERVICES = 10
+
+    def _start_compute(self, host):
+        names = self.HOSTS
+        if names.index(host) < self.SERVICES:
+            return super()._start_compute(host)
+        return self.copy_host(names[0], host)
+
+    def copy_host(self, name, other):
+        """Make a host that is like another, but has no compute service."""
+        context = nova_context.get_admin_context()
+        cell = objects.HostMapping.get_by_host(context, name).cell_mapping
+        with nova_context.target_cell(context, cell) as in_cell:
+            service = objects.Service.get_by_compute_host(in_cell, name)
+            copy = objects.Service(
+                in_cell,
+                host=other,
+                **{
+                    field: getattr(service, field)
+                    for field in ('binary', 'topic')
+                },
+                report_count=1,
+                last_seen_up=timeutils.utcnow(),
+            )
+            copy.create()
+            node = objects.ComputeNode.get_first_node_by_host_for_old_compat(
+                in_cell, name
+            )
+            values = {
+                field: getattr(node, field)
+                for field in node.fields
+                if node.obj_attr_is_set(field)
+            }
+            for field in NOT_COPIED:
+                values.pop(field, None)
+            objects.ComputeNode(
+                in_cell,
+                **values,
+                host=other,
+                hypervisor_hostname=other,
+                service_id=copy.id,
+                uuid=uuidutils.generate_uuid(),
+            ).create()
+        objects.HostMapping(context, host=other, cell_mapping=cell).create()
+        self.copy_provider(name, other)
+
+    def copy_provider(self, name, other):
+        """Give a host a resource provider like that of another."""
+        known = self._get_provider_uuid_by_host(name)
+        made = objects.ComputeNode.get_by_nodename(
+            nova_context.get_admin_context(), other
+        ).uuid
+        provider = {'name': other, 'uuid': made}
+        self.placement.post('/resource_providers', provider, version='1.20')
+        for generation, what in enumerate(('inventories', 'traits')):
+            path = f'/resource_providers/{{}}/{what}'
+            found = self.placement.get(path.format(known), version='1.29')
+            body = {
+                what: found.body[what],
+                'resource_provider_generation': generation,
+            }
+            self.placement.put(path.format(made), body, version='1.29')
+
     def measure(self):
         """Measure a boot with and without this package."""
+        self.flags(service_down_time=86_400)
         scheduler.filter_cost.fill(self.number)
         self.populate()
         self.restart_scheduler()
-        ours = self.milliseconds()
+        with parts() as with_us:
+            ours = self.milliseconds()
         calls = self.calls()
         self.take_out()
+        with parts() as without:
+            no_isolation = self.milliseconds(isolated=False)
+        filters, query, check = (
+            statistics.median(with_us[name] or [0.0])
+            - statistics.median(without[name] or [0.0])
+            for name in PARTS
+        )
         self.found.append(
             Row(
                 len(self.HOSTS),
                 self.number,
-                self.milliseconds(isolated=False),
+                no_isolation,
                 ours,
                 calls,
+                filters,
+                query,
+                calls * check,
             )
         )
 
@@ -103,6 +209,28 @@ class Benchmark(scheduler.Benchmark):
         finally:
             PlacementReader.get = get
         return len(sent)
+
+
+@contextlib.contextmanager
+def parts() -> Iterator[dict[str, list[float]]]:
+    """Take the milliseconds of each call of the functions in ``PARTS``."""
+    found: dict[str, list[float]] = {name: [] for name in PARTS}
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            start = time.process_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                found[name].append(1000 * (time.process_time() - start))
+
+        return run
+
+    with contextlib.ExitStack() as stack:
+        for name, path in PARTS.items():
+            function = timed(name, pkgutil.resolve_name(path))
+            stack.enter_context(mock.patch(path, function))
+        yield found
 
 
 def measure(hosts: int, aggregates: int) -> Row:
@@ -144,6 +272,7 @@ def measure_in(checkout: pathlib.Path, hosts: int, aggregates: int) -> Row:
         float(row['no_isolation']),
         float(row['ours']),
         int(row['calls']),
+        *(float(row[name]) for name in PARTS),
     )
 
 
