@@ -188,6 +188,15 @@ EFFECT: Columns = {
     'Seconds of processor time': amount('seconds'),
     'MiB of memory': number('mebibytes'),
 }
+REHEARSALS: Columns = {
+    'Tool': text('tool'),
+    'Hosts': number('hosts'),
+    'Flavors': number('flavors'),
+    'Seconds': amount('seconds'),
+    'Seconds of ``effect show``': amount('effect_seconds'),
+    'Ratio': amount('ratio'),
+    'MiB of memory': number('mebibytes'),
+}
 
 EXPECTATIONS: Columns = {
     'Hosts': number('hosts'),
@@ -380,6 +389,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'host-check', HOST_CHECK, results('host_check')
     yield 'calls', CALLS, results('calls')
     yield 'effect', EFFECT, results('effect')
+    yield 'rehearsals', REHEARSALS, results('rehearsals')
     yield 'relocate', RELOCATE, results('relocate')
     yield 'ledger', LEDGER, results('ledger')
     yield 'decision-logs', DECISION_LOGS, results('decision_logs')

@@ -59,6 +59,18 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'tools' / 'benchmarks'
             id='effect',
         ),
         pytest.param(
+            'rehearsals',
+            ['40'],
+            ('tool', 'hosts', 'flavors'),
+            [
+                ('true', '40', '2'),
+                ('4 changes', '40', '2'),
+                ('all flavors', '40', '5000'),
+            ],
+            id='rehearsals',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             'ledger',
             ['200'],
             ('servers', 'source', 'stays'),

@@ -87,6 +87,8 @@ UNSET = (
     '{"set_metadata": {"metadata": {"trait:CUSTOM_GPU": null}}}'
 )
 SET = UNSET.replace('null', '"required"')
+# A process that is left behind, and has its name.
+BEHIND = 'sleep 60 & until grep -q sleep /proc/$!/comm; do :; done'
 ADD = 'POST /os-aggregates/7/action {"add_host": {"host": "c1"}}'
 
 
@@ -176,7 +178,7 @@ def tool(*lines):
             'g1.',
         ),
         (
-            ('sh', '-c', 'sleep 60 & exit 0'),
+            ('sh', '-c', f'{BEHIND}; exit 0'),
             8,
             'the processes that the tool left behind would have done, which '
             'were ended: sleep',
@@ -419,7 +421,7 @@ def test_tools_are_tested_by_a_fixture(isolated, files, rehearsal):
     [gpu] = held.cloud.aggregates
     assert gpu.hosts == {'c1', 'g1'}
     assert (held.refused, held.unknown) == ([], [])
-    script = 'grep -q prod: "$OS_CLIENT_CONFIG_FILE" || exit 3; sleep 60 &'
+    script = f'grep -q prod: "$OS_CLIENT_CONFIG_FILE" || exit 3; {BEHIND}'
     assert held.run(['sh', '-c', script]) == 0
     assert held.run(tool('DELETE /os-aggregates/7')) == 0
     assert held.run(tool('GET /os-keypairs')) == 0
