@@ -19,6 +19,8 @@ from isolate_aggregates.rest.connection import Connection
 
 # The uuids of aggregates.
 _MICROVERSION = '2.41'
+# What Nova's log and a rehearsal know requests of this package by.
+USER_AGENT = 'isolate-aggregates'
 
 
 class NovaApi:
@@ -35,6 +37,7 @@ class NovaApi:
             region_name=connection.region_name,
             endpoint_type=list(connection.interface),
             endpoint_override=connection.endpoints.get('compute'),
+            user_agent=USER_AGENT,
             connect_retries=client.RETRIES,
             connect_retry_delay=client.RETRY_DELAY,
             status_code_retries=client.RETRIES,

@@ -65,7 +65,7 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'tools' / 'benchmarks'
             [
                 ('true', '40', '2'),
                 ('4 changes', '40', '2'),
-                ('all flavors', '40', '5000'),
+                ('all flavors', '40', '200'),
             ],
             id='rehearsals',
             marks=pytest.mark.slow,

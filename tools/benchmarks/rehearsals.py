@@ -5,13 +5,13 @@
 
 The cloud is that of ``scale.py`` with ten servers on each host. Three tools
 are rehearsed: ``true``; a script that locks 50 aggregates one after the other;
-and, with 5,000 flavors, one that lists them in pages and gives a key to the
-last one. ``effect show`` makes one change: it locks an aggregate, or gives
-that key. Both run three times in turn, and the shortest time of each counts.
-It is processor time, also that of the tool, and the peak of the memory of a
-process. With ``--check`` the exit status is 1 if a bound is not met. Whether
-the system can keep tools off other networks makes no difference, so they may
-reach them.
+and, with five flavors for each host, one that lists them in pages and gives a
+key to the last one. ``effect show`` makes one change: it locks an aggregate,
+or gives that key. Both run three times in turn, and the shortest time of each
+counts. It is processor time, also that of the tool, and the peak of the memory
+of a process. With ``--check`` the exit status is 1 if a bound is not met.
+Whether the system can keep tools off other networks makes no difference, so
+they may reach them.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ from isolate_aggregates_tools.cloud.snapshot import Snapshot
 
 HOSTS = 1_000
 CHANGES = 50
-FLAVORS = 5_000
+# For each host.
+FLAVORS = 5
 ROUNDS = 3
 # MiB for each of the processes.
 MEMORY = 250
@@ -165,9 +166,10 @@ def main() -> None:
     ][:CHANGES]
     key = 'trait:CUSTOM_LICENSE_{}=required'
     lock = ('--set', racks[0], key.format(0))
-    last = f'flavor-{FLAVORS - 1}'
+    count = FLAVORS * options.hosts
+    last = f'flavor-{count - 1}'
     large = dataclasses.replace(
-        cloud, flavors=tuple(map(scale.flavor, range(FLAVORS)))
+        cloud, flavors=tuple(map(scale.flavor, range(count)))
     )
     python = (sys.executable, '-c')
     with tempfile.TemporaryDirectory() as folder:
@@ -183,7 +185,7 @@ def main() -> None:
             measured(
                 'all flavors',
                 large,
-                (*python, TOOL + LIST, json.dumps([last, FLAVORS])),
+                (*python, TOOL + LIST, json.dumps([last, count])),
                 ('--flavor-set', last, key.format(1)),
                 folder,
             ): None,

@@ -261,6 +261,7 @@ class _Found:
         return first_of(
             {
                 ExitStatus.NOT_UNDERSTOOD: self.world.unknown
+                or self.world.empty
                 or self.ended.left,
                 ExitStatus.TOOL_FAILED: self.ended.status != 0,
                 ExitStatus.REFUSED_CHANGE: self.world.refused,

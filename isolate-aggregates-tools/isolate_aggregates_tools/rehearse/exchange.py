@@ -20,6 +20,7 @@ class Request:
 
     :param minor: The microversion, without the ``2.``; 0 where there is none.
     :param url: The URL of the service, for links.
+    :param is_own: Whether this package asks, as its requests say.
     """
 
     method: str
@@ -28,6 +29,7 @@ class Request:
     body: Document
     minor: int = 0
     url: str = ''
+    is_own: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

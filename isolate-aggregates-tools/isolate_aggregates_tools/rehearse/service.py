@@ -14,6 +14,7 @@ from urllib import parse
 from wsgiref import simple_server
 
 from isolate_aggregates import exception
+from isolate_aggregates.compute import USER_AGENT
 from isolate_aggregates_tools.rehearse.exchange import (
     Answer,
     Call,
@@ -148,6 +149,7 @@ class Service:
             _parsed(body),
             minor,
             url,
+            environ.get('HTTP_USER_AGENT') == USER_AGENT,
         )
         return _send(
             self._world.answer(name, handler, asked), headers, respond

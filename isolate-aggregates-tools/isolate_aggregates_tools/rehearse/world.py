@@ -168,7 +168,8 @@ class World:
     def note_empty(self, fields: str) -> None:
         """Note fields that are empty in an answer, as they are not known.
 
-        The tool can see that, so its run does not become unknown by them.
+        The cloud would have filled them, so what the tool does with them is
+        not known.
         """
         self.empty[fields] = None
 

@@ -93,10 +93,12 @@ class Rehearsal:
     def unknown(self) -> list[str]:
         """What is not known, so that the cloud afterwards is not, either.
 
-        It includes processes that tools left behind, which were ended.
+        It includes fields that tools got empty, and processes that they left
+        behind, which were ended.
         """
         return [
             *self._rehearsal.world.unknown,
+            *self._rehearsal.world.empty,
             *(
                 f'what {name} would have done, which ran on'
                 for name in self._left

@@ -156,6 +156,12 @@ def tool(*lines):
             8,
             'Not known: GET nova /os-keypairs: this request.',
         ),
+        (
+            tool('GET /os-hypervisors/detail'),
+            8,
+            'Not known: what virt drivers report of hypervisors',
+        ),
+        (tool('GET /os-hypervisors'), 0, 'The tool leaves the cloud as it is'),
         # What is not known counts more than a tool that fails, and so on.
         (
             ('sh', '-c', f'{shlex.join(tool())} "GET /os-keypairs"; exit 3'),
