@@ -210,7 +210,7 @@ def unmapped(cloud: AuditedCloud) -> Iterator[Finding]:
                 Repair(
                     text='run "nova-manage cell_v2 discover_hosts", after '
                     'which servers that its locks let in may land there; or, '
-                    'to remove the host, "openstack compute service delete"',
+                    'to remove the host, delete its compute service',
                     is_tried=False,
                 ),
             ),
