@@ -105,7 +105,12 @@ def _start(stack: contextlib.ExitStack) -> tuple[adapter.Adapter, Any]:
     # A separate database instead of the global one. For an in-memory database
     # oslo.db uses one connection for all threads.
     database = enginefacade.transaction_context()
-    database.configure(connection='sqlite://', sqlite_synchronous=False)
+    # The database is gone with that connection, so an old one is kept, too.
+    database.configure(
+        connection='sqlite://',
+        sqlite_synchronous=False,
+        connection_recycle_time=-1,
+    )
     stack.callback(db_api.placement_context_manager.patch_factory(database))
     engine = database.writer.get_engine()
     stack.callback(engine.dispose)

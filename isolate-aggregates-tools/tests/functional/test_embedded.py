@@ -3,6 +3,8 @@
 
 from concurrent import futures
 import sys
+import time
+from unittest import mock
 
 import pytest
 
@@ -49,6 +51,14 @@ def test_every_microversion_used_is_supported(placement):
 def test_data_is_kept_while_placement_runs(placement):
     make_provider(placement)
     assert names(placement) == ['cn1']
+
+
+def test_data_is_kept_for_days(placement):
+    """SQLAlchemy replaces a connection that it takes for too old."""
+    make_provider(placement)
+    later = time.time() + 7 * 24 * 3600
+    with mock.patch.object(time, 'time', return_value=later):
+        assert names(placement) == ['cn1']
 
 
 def test_a_placement_opened_after_another_is_empty():
