@@ -4,8 +4,9 @@
 ``make first-hour`` does so on a fresh Debian with no more packages than README
 names, as an ordinary user whose home directory has a space in its name, in a
 clone of what is committed. It needs a network, Debian's ``mmdebstrap`` and the
-superuser. What README does to a cloud is left out: a test with a real Nova
-does that. Of another README only the words are counted::
+superuser. What README does to a cloud is rehearsed: the cloud is that of the
+first answer, before these lines. Afterwards it must give that answer. Of
+another README only the words are counted::
 
     git show HEAD~100:README.rst > before.rst
     python tools/first_hour.py --count before.rst
@@ -13,6 +14,7 @@ does that. Of another README only the words are counted::
 
 import argparse
 import dataclasses
+import itertools
 import os
 import pathlib
 import platform
@@ -38,6 +40,17 @@ NOVA_CONF = '/etc/nova/nova.conf'
 USER = 1000
 HOME = '/home/an operator'
 CLONE = f'{HOME}/isolate-aggregates'
+# The cloud of README's first answer, and what in it the lines above add.
+EXAMPLE = 'examples/windows-licensing.yaml'
+ADDED = (
+    """\
+  metadata:
+    trait:CUSTOM_LICENSED_WINDOWS: required
+  hosts:""",
+    'properties: {trait:CUSTOM_LICENSED_WINDOWS: required, ',
+)
+LEFT = ('  hosts:', 'properties: {')
+BEFORE, AFTER = f'{HOME}/before.yaml', f'{HOME}/after.yaml'
 # Of this machine: where names are looked up, and whom to trust for packages.
 MOUNT = """\
 root=$1
@@ -67,7 +80,8 @@ set -e
 class Lines:
     """What README has to paste.
 
-    :param typed: The commands, without those that change a cloud.
+    :param typed: The commands; those that change a cloud as one, which
+        rehearses them.
     :param conf: The lines of nova.conf.
     :param packages: The Debian packages that it names.
     """
@@ -79,22 +93,65 @@ class Lines:
 
 def lines(readme: pathlib.Path = README) -> Lines:
     """Return what is pasted, up to the first answer that README shows."""
-    typed: list[str] = []
+    pasted: list[str] = []
     conf = ''
     for block in pages.blocks(readme):
         if block.language == 'ini':
             conf = conf or block.text
-        typed += [
+        pasted += [
             command.text
             for command in block.typed
             if command.text not in LEFT_OUT
-            and 'OS_CLOUD' not in command.text
-            and NOVA_CONF not in command.text
         ]
         if any('|' in command.output for command in block.typed):
             break
+    typed: list[str] = []
+    for changes, group in itertools.groupby(pasted, changes_cloud):
+        some = [*group]
+        typed += [rehearsed(some)] if changes else some
+    typed.append(same_answer(typed[-1]))
     [named] = re.findall(r"\(Debian's ([^)]*)\)", readme.read_text('utf-8'))
     return Lines(typed, conf, re.findall('``(.*?)``', named))
+
+
+def changes_cloud(text: str) -> bool:
+    """Return whether a command of README is about a live cloud."""
+    return 'OS_CLOUD' in text or NOVA_CONF in text
+
+
+def rehearsed(some: list[str]) -> str:
+    """Return the command that rehearses those of a cloud, as they stand.
+
+    Linux gives processes in a changed root no network of their own.
+    """
+    [cloud] = re.findall('OS_CLOUD=(.*)', '\n'.join(some))
+    words = [
+        *('isolate-aggregates', 'rehearse', '--any-network'),
+        *('--snapshot', BEFORE, '--as-cloud', cloud, '--output', AFTER),
+        *('--', 'bash', '-ec', '\n'.join(some)),
+    ]
+    return shlex.join(words)
+
+
+def same_answer(text: str) -> str:
+    """Return the command that fails if the rehearsed cloud answers otherwise.
+
+    :param text: The command with README's first answer.
+    """
+    other = text.replace(EXAMPLE, shlex.quote(AFTER))
+    return f'diff <({text}) <({other})'
+
+
+def before(example: str) -> str:
+    """Return the example as it is before the lines of README.
+
+    :raises ValueError: if the example has nothing of what these add.
+    """
+    for added, left in zip(ADDED, LEFT, strict=True):
+        if example.count(added) != 1:
+            raise ValueError(f'{EXAMPLE} is not what README makes: {added}')
+        example = example.replace(added, left)
+    return example
 
 
 def words(readme: pathlib.Path) -> tuple[int, bool]:
@@ -148,6 +205,8 @@ def machine(root: pathlib.Path, wanted: Lines) -> None:
     clone = root / CLONE[1:]
     run(['git', 'clone', '--quiet', ROOT, clone], check=True)
     home = root / HOME[1:]
+    example = (clone / EXAMPLE).read_text('utf-8')
+    (root / BEFORE[1:]).write_text(before(example), 'utf-8')
     run(['chown', '-R', f'{USER}:{USER}', home], check=True)
     conf = root / NOVA_CONF[1:]
     conf.parent.mkdir()
@@ -195,9 +254,10 @@ def main() -> None:
         rows = first_hour(pathlib.Path(folder, 'root'))
     for seconds, text in rows:
         print(f'{seconds:6.0f} s  {textwrap.shorten(text, 66)}')
+    isolated = next(seconds for seconds, text in rows if ISOLATES in text)
     print(
-        f'{rows[-1][0]:.0f} seconds until the first answer, and {number} '
-        'words until an aggregate is isolated.'
+        f'{isolated:.0f} seconds and {number} words until an aggregate is '
+        'isolated.'
     )
 
 

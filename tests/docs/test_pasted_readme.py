@@ -3,6 +3,7 @@
 
 import os
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pages
 import pytest
 from sphinx import application
 from sphinx.writers import text as writers_text
+import yaml
 
 TOOL = pages.ROOT / 'tools' / 'first_hour.py'
 
@@ -22,19 +24,42 @@ def tool(monkeypatch):
     return runpy.run_path(str(TOOL))
 
 
-def test_what_needs_no_cloud_is_pasted_as_it_stands(tool):
+def test_the_lines_are_pasted_as_they_stand(tool):
     lines = tool['lines']()
     text = tool['README'].read_text('utf-8')
     assert lines.packages == ['python3-venv', 'make', 'git']
     assert 'make test' not in lines.typed
     assert [one.split()[0] for one in lines.typed] == [
-        *('make', 'python3', '.', 'pip', 'pip', 'isolate-aggregates')
+        *('make', 'python3', '.', 'pip', 'pip'),
+        *('isolate-aggregates', 'isolate-aggregates', 'diff'),
     ]
-    for typed in lines.typed:
+    # What changes a cloud is rehearsed, on a system that lets no process have
+    # a network of its own.
+    *rehearsal, _, bash, option, changes = shlex.split(lines.typed[5])
+    assert rehearsal[1:3] == ['rehearse', '--any-network']
+    assert (bash, option) == ('bash', '-ec')
+    assert [line for line in changes.splitlines() if line[0] != ' '] == [
+        'export OS_CLOUD=mycloud',
+        *['isolate-aggregates --config-file /etc/nova/nova.conf \\'] * 2,
+    ]
+    assert 'lock create' in changes
+    for typed in [*lines.typed[:5], changes, lines.typed[6]]:
         for line in typed.splitlines():
             assert line.strip() in text
     assert '...' not in lines.conf
     assert 'IsolatedAggregatesFilter' in lines.conf
+
+
+def test_the_rehearsed_cloud_has_nothing_of_what_the_lines_add(tool):
+    path = pages.ROOT / tool['EXAMPLE']
+    example = yaml.safe_load(path.read_text('utf-8'))
+    before = yaml.safe_load(tool['before'](path.read_text('utf-8')))
+    lock, key = 'metadata', 'trait:CUSTOM_LICENSED_WINDOWS'
+    assert example['aggregates'][0].pop(lock) == {key: 'required'}
+    assert example['images'][0]['properties'].pop(key) == 'required'
+    assert before == example
+    with pytest.raises(ValueError, match='is not what README makes'):
+        tool['before'](yaml.safe_dump(before))
 
 
 @pytest.mark.parametrize(
@@ -93,4 +118,4 @@ def test_a_new_user_gets_to_the_first_answer():
     told = subprocess.run(
         [sys.executable, TOOL], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
-    assert 'seconds until the first answer' in told
+    assert 'words until an aggregate is isolated' in told
