@@ -16,12 +16,13 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
 import table
 
-from isolate_aggregates.record import LOGGER, SCHEMA
+from isolate_aggregates.record import LOGGER, SCHEMA, Entry, line_of
 from isolate_aggregates_tools import documents
 from isolate_aggregates_tools.commands import decisions
 from isolate_aggregates_tools.decisions import logs
@@ -64,12 +65,12 @@ def record(number: int, is_shadow: bool) -> dict[str, Any]:
         'config': 'b57b0e307653',
         'keys': {'extra_specs': {'trait:CUSTOM_X': 'required'}},
         'locks': [
-            {
-                'filter': 'isolate_aggregates',
-                'cause': 'missing-traits',
-                'aggregates': 700,
-                'some': aggregates,
-            }
+            Entry(
+                filter='isolate_aggregates',
+                cause='missing-traits',
+                aggregates=700,
+                some=aggregates,
+            )
         ],
         'took_ms': 31.4,
     }
@@ -90,9 +91,7 @@ def invented(lines: int, kind: str) -> Iterator[str]:
         if kind == 'mixed' and number % 10:
             yield _OTHER
             continue
-        text = json.dumps(
-            record(number, kind == 'shadow'), separators=(',', ':')
-        )
+        text = line_of(record(number, kind == 'shadow'))
         if kind == 'json':
             yield json.dumps(
                 {'message': text, 'asctime': _TIME, 'name': LOGGER}
@@ -104,19 +103,19 @@ def invented(lines: int, kind: str) -> Iterator[str]:
 
 def measure(lines: int, kind: str) -> dict[str, object]:
     """Return the costs of one log."""
-    inventing = subprocess.Popen(
-        [sys.executable, __file__, 'invent', str(lines), kind],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    sys.stdin = inventing.stdout  # type: ignore[assignment]
-    start = time.process_time()
-    sums, not_read = Sums(kind == 'shadow'), logs.NotRead()
-    for found in logs.records([logs.STDIN], not_read):
-        sums.add(found)
-    json.dumps(documents.content(decisions.document(sums, not_read)))
-    seconds = time.process_time() - start
-    inventing.wait()
+    with tempfile.NamedTemporaryFile() as log:
+        # Before, as processors share what is faster than memory.
+        subprocess.run(
+            [sys.executable, __file__, 'invent', str(lines), kind],
+            stdout=log,
+            check=True,
+        )
+        start = time.process_time()
+        sums, not_read = Sums(kind == 'shadow'), logs.NotRead()
+        for found in logs.records([log.name], not_read):
+            sums.add(found)
+        json.dumps(documents.content(decisions.document(sums, not_read)))
+        seconds = time.process_time() - start
     return {
         'lines': lines,
         'kind': kind,

@@ -64,7 +64,6 @@ _DECODER = json.JSONDecoder()
 
 # What oslo.log's JSON of our logger begins with, before and after the text.
 _OSLO_BEGINNING = '{"message": "'
-_OSLO_END = '", "asctime": "'
 _OSLO_NAME = re.compile(
     rf', "asctime": "[^"\\\\]*", "name": "{re.escape(LOGGER)}", '
 )
@@ -114,7 +113,7 @@ def _of_json(text: str, depth: int) -> dict[str, Any] | Unread | None:
     if text.startswith(_OSLO_BEGINNING):
         # The rest has the same text again, which would take as long.
         with contextlib.suppress(ValueError):
-            inner, end = _string(text, len(_OSLO_BEGINNING) - 1)
+            inner, end = _DECODER.raw_decode(text, len(_OSLO_BEGINNING) - 1)
             if _OSLO_NAME.match(text, end):
                 return _record(inner, 0)
     try:
@@ -136,21 +135,6 @@ def _of_json(text: str, depth: int) -> dict[str, Any] | Unread | None:
         if inner := _text(document.get(key)):
             return _of_text(inner, depth - 1)
     return _unknown(text)
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    """Return a JSON string of oslo.log, and where it ends.
-
-    Nothing is escaped in most but quotes, so that it needs no decoder: inside
-    of it each quote follows a backslash.
-
-    :raises ValueError: if it is none.
-    """
-    end = text.find(_OSLO_END, at + 1)
-    inner = text[at + 1 : end].replace('\\"', '"')
-    if end < 0 or '\\' in inner:
-        return _DECODER.raw_decode(text, at)
-    return inner, end + 1
 
 
 def _plain(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import contextlib
 import dataclasses
 import gzip
+import io
 import sys
 from typing import Any, BinaryIO, cast
 import zlib
@@ -19,6 +20,8 @@ STDIN = '-'
 _GZIP = b'\x1f\x8b'
 # Longer lines are not read: records have a hundredth of it.
 _LONGEST = 1 << 20
+# A line of JSON would take part of two reads of Python's usual 8 KiB.
+_BUFFER = 1 << 17
 
 
 @dataclasses.dataclass
@@ -68,10 +71,14 @@ def records(
 @contextlib.contextmanager
 def _opened(name: str) -> Iterator[BinaryIO]:
     if name == STDIN:
-        yield sys.stdin.buffer
+        given = cast('io.RawIOBase', sys.stdin.buffer)
+        own = io.BufferedReader(given, _BUFFER)
+        yield own
+        # It would close the standard input.
+        own.detach()
         return
     # It may be a pipe, which is opened once and not rewound.
-    with open(name, 'rb') as stream:
+    with open(name, 'rb', _BUFFER) as stream:
         if stream.peek(len(_GZIP)).startswith(_GZIP):
             with gzip.GzipFile(fileobj=stream) as text:
                 yield cast('BinaryIO', text)

@@ -15,7 +15,6 @@ from oslo_log import log as oslo_log
 import pytest
 
 from isolate_aggregates.record import CONFIGURATION, LOGGER, SCHEMA
-from isolate_aggregates_tools.decisions import lines
 from isolate_aggregates_tools.decisions.lines import Unread, of_line
 
 RECORD = {
@@ -50,6 +49,7 @@ FORGERY = (
 )  # fmt: skip
 OWN = f'2026-11-28 10:58:19,986 7 INFO {LOGGER} {TEXT}'
 OSLO = {'message': TEXT, 'name': LOGGER, 'levelname': 'INFO', 'context': {}}
+OTHER = {'name': LOGGER, 'levelname': 'INFO'}
 COLORED = (
     f'\x1b[00;32mINFO {LOGGER} [\x1b[01;36mNone req-1 \x1b[00;36madmin demo'
     f'\x1b[00;32m] \x1b[01;35m\x1b[00;32m{TEXT}\x1b[00m'
@@ -140,6 +140,9 @@ def test_a_record_is_read_in_each_format(line):
         'the record alone': encoded(FORGED),
         'in a field of JSON': json.dumps(
             {'name': 'nova', 'context': {'name': LOGGER, 'message': FORGERY}}
+        ),
+        'JSON of our logger, between message and time': json.dumps(
+            {'message': 'x', 'by': encoded(FORGED), 'asctime': '', **OTHER}
         ),
         'Docker, in a message': json.dumps(
             {'log': f'2026-11-28 10:58:19.986 7 INFO nova {FORGERY}'}
@@ -317,16 +320,3 @@ def test_any_bytes_are_read_without_an_error(line):
 
 def is_forged(found):
     return isinstance(found, dict) and found['request'] == 'req-forged'
-
-
-@pytest.mark.parametrize(
-    'text',
-    [
-        '', 'a', '"', '\\', '\\"', '"\\', '\n', 'é', '", "asctime": "x", "',
-        '\\", "asctime": "', '{"a":"\\u00e9"}', '\\\\"",',
-    ],
-)  # fmt: skip
-def test_the_text_of_a_json_log_is_what_a_decoder_reads(text):
-    line = json.dumps({'message': text, 'asctime': '"'})
-    at = line.index(': "') + 2
-    assert lines._string(line, at) == json.JSONDecoder().raw_decode(line, at)
