@@ -6,16 +6,24 @@ a host that is not a member there. See `Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.text import listed, named, plural
 from isolate_aggregates_tools.audit.cloud import AuditedCloud
 from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.diagnosis import renamed_hosts, unmapped_hosts
-from isolate_aggregates_tools.placement.provider import Provider
+from isolate_aggregates_tools.placement.provider import Provider, trees
 from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.repairs.repair import Repair
+
+# A database that ignores case keeps the spelling of whoever was first.
+_RESPELL = Repair(
+    text='if sync does not help, the database of Placement ignores case, as '
+    'MariaDB does: write the uuid there as Nova does ("UPDATE '
+    'placement_aggregates SET uuid = LOWER(uuid)")',
+    is_tried=False,
+)
 
 
 def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -59,6 +67,9 @@ def _not_in_placement(
     :param outside: The compute nodes that are no members, by host.
     """
     is_locked = aggregate.uuid in cloud.locked
+    spellings = _other_spellings(
+        cloud, aggregate, (each for some in outside.values() for each in some)
+    )
     partly = {
         host: f'{host} ({named("node", (node.name for node in nodes))})'
         for host, nodes in outside.items()
@@ -75,13 +86,68 @@ def _not_in_placement(
             'service'
             if partly
             else ''
+        )
+        + (
+            f'; there its uuid is written {listed(spellings)}'
+            if spellings
+            else ''
         ),
         'the aggregate is locked, but any server may land on them'
         if is_locked
         else 'servers that are sent to the aggregate cannot land on them',
-        (Repair(commands.SYNC, safe=True),),
+        (
+            Repair(commands.SYNC, safe=True),
+            *([_RESPELL] if spellings else ()),
+        ),
         about=About.of(hosts=outside, aggregates=[aggregate.name]),
     )
+
+
+def _other_spellings(
+    cloud: AuditedCloud, aggregate: Aggregate, nodes: Iterable[Provider]
+) -> list[str]:
+    """Return how the uuid is written where it is another aggregate."""
+    # A cloud file has the spelling as a name.
+    names = cloud.snapshot.placement_aggregates
+    written = {names.get(u, u) for node in nodes for u in node.aggregates}
+    return sorted(
+        each
+        for each in written
+        if each.replace('-', '').lower() == aggregate.uuid.replace('-', '')
+    )
+
+
+def through_a_child(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts that share what is shared with one of their child providers.
+
+    Placement looks for sharing providers by the aggregates of a whole tree.
+    """
+    sharing: dict[str, list[Provider]] = {}
+    for provider in cloud.snapshot.providers:
+        if provider.is_sharing:
+            for uuid in provider.aggregates:
+                sharing.setdefault(uuid, []).append(provider)
+    if not sharing:
+        return
+    for root, *children in trees(cloud.snapshot.providers).values():
+        for child in children if root.host else ():
+            others = {
+                provider.name
+                for uuid in child.aggregates - root.aggregates
+                for provider in sharing.get(uuid, ())
+                if provider not in (root, *children)
+            }
+            if others:
+                yield Finding(
+                    'shared-through-child',
+                    Severity.INFO,
+                    f'host {root.host}',
+                    f'only its {named("provider", [child.name])} is in an '
+                    f'aggregate with {listed(sorted(others))}',
+                    'Placement offers what is shared there to all servers of '
+                    'the host',
+                    about=About.of(hosts=[root.host or '']),
+                )
 
 
 def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from isolate_aggregates_tools.audit.finding import About, Finding, Severity
 from isolate_aggregates_tools.diagnosis import unmapped_hosts
 from isolate_aggregates_tools.placement.group import ResourceRequest
 from isolate_aggregates_tools.placement.microversion import Feature
+from isolate_aggregates_tools.placement.provider import trees
 from isolate_aggregates_tools.repairs import commands
 from isolate_aggregates_tools.repairs.repair import Repair
 from isolate_aggregates_tools.request import Request, constraints
@@ -189,6 +190,38 @@ def down(cloud: AuditedCloud) -> Iterator[Finding]:
             'its compute service is down',
             'no new server can land there: Placement goes on offering '
             'the host, and ComputeFilter of nova-scheduler drops it',
+            about=About.of(hosts=[host]),
+        )
+
+
+def without_inventory(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts that are up, but have nothing to offer in Placement.
+
+    A single node of a host of bare metal may have none, for example without a
+    resource class.
+    """
+    offering = {
+        root.host
+        for root, *children in trees(cloud.snapshot.providers).values()
+        if any(each.inventories for each in (root, *children))
+    }
+    up = {s.host for s in cloud.snapshot.services or () if s.is_up}
+    for host in sorted(cloud.nodes.keys() & up - offering):
+        yield Finding(
+            'host-without-inventory',
+            Severity.WARNING,
+            f'host {host}',
+            'its compute service is up, but Placement has no inventory of '
+            'its compute node',
+            'no server can land there',
+            (
+                Repair(
+                    text='look into the log of nova-compute for errors about '
+                    'the inventory, take what cannot be applied out of its '
+                    'provider.yaml, and restart it',
+                    is_tried=False,
+                ),
+            ),
             about=About.of(hosts=[host]),
         )
 

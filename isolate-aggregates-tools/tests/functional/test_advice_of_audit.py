@@ -139,6 +139,18 @@ CLOUDS = {
         hosts=HOSTS + '- {name: eve, host: null, inventories: {VCPU: 8}}\n'
         'compute_services: [{host: ada}, {host: bob}, {host: eve}]\n'
     ),
+    'a host is up and offers nothing': cloud(
+        hosts=HOSTS + '- {name: eve, inventories: {}}\n'
+        'compute_services: [{host: ada}, {host: bob}, {host: eve}]\n'
+    ),
+    'only a child is meant to share': cloud(
+        hosts='placement_aggregates: [{name: nfs}]'
+        + HOSTS
+        + '- {name: eve, inventories: {VCPU: 8}, children: ['
+        '{name: eve-0, inventories: {VGPU: 1}, aggregates: [nfs]}]}\n'
+        '- {name: nfs, host: null, inventories: {DISK_GB: 99},\n'
+        '   traits: [MISC_SHARES_VIA_AGGREGATE], aggregates: [nfs]}\n'
+    ),
     'a multiplier of a weight is no number': cloud(
         aggregates=LOCKED + '- {name: weighed, id: 8, hosts: [bob], '
         'metadata: {ram_weight_multiplier: high}}\n'

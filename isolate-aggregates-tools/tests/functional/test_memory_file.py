@@ -102,6 +102,28 @@ def test_a_reading_asks_once_which_names_exist(commands):
         assert urls.count(f'{commands.cloud.endpoint}/{names}') == 1
 
 
+def test_a_membership_in_another_spelling_is_read(commands):
+    cloud = commands.cloud
+    for entry in cloud.listed():
+        cloud.put(entry['uuid'], 'aggregates', [])
+    first, second = sorted(cloud.listed(), key=lambda e: e['name'])[:2]
+    cloud.nova.aggregates[1]['hosts'] = [first['name'], second['name']]
+    cloud.put(first['uuid'], 'aggregates', [KNOWN[0]])
+    _, before = commands.run()
+    cloud.put(second['uuid'], 'aggregates', [KNOWN[0].upper(), KNOWN[1]])
+    providers, calls = commands.run()
+    found = {provider.uuid: provider.aggregates for provider in providers}
+    assert found[first['uuid']] == {KNOWN[0]}
+    assert found[second['uuid']] == {KNOWN[0].upper(), KNOWN[1]}
+    # Only nodes that lack an aggregate are read for it.
+    path = f'/resource_providers/{second["uuid"]}/aggregates'
+    asked = [u for _, u in cloud.wire.calls if u.endswith('/aggregates')]
+    assert [u for u in asked if cloud.endpoint in u] == [
+        f'{cloud.endpoint}{path}'
+    ]
+    assert calls <= before + 3
+
+
 def test_every_change_that_placement_tells_is_in_the_next_answer(commands):
     cloud = commands.cloud
     for _ in range(8):

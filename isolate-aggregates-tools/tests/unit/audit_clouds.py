@@ -49,6 +49,11 @@ def findings(
         mirror=mirror,
         services=services,
     )
+    return findings_of(snapshot, conf, **more)
+
+
+def findings_of(snapshot, conf=None, **more):
+    """Audit a snapshot, without the finding for clouds without flavors."""
     audited_cloud = AuditedCloud.of(snapshot, conf or configuration(), **more)
     return [f for f in audit(audited_cloud) if f.kind != 'no-flavors']
 

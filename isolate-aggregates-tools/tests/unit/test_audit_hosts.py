@@ -8,6 +8,7 @@ from audit_clouds import (
     LOCK,
     configuration,
     findings,
+    findings_of,
     first,
     kinds,
     lines,
@@ -18,6 +19,7 @@ import pytest
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates_tools import marks
 from isolate_aggregates_tools.audit import Severity
+from isolate_aggregates_tools.cloud.file import cloud_file
 from isolate_aggregates_tools.compute.servers import ComputeService
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
 from isolate_aggregates_tools.repairs import commands
@@ -26,6 +28,7 @@ from isolate_aggregates_tools.testing import (
     make_compute_node,
     make_flavor,
     make_provider,
+    make_snapshot,
     make_tree,
 )
 
@@ -36,6 +39,7 @@ OPEN = f'aggregate unset --property {BETWEEN} 7'
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 KEYED = make_flavor('win.small', LOCK)
 LICENSED_H1 = make_compute_node('h1', traits=[LICENSED])
+SHARED = '3a5b7c9d-0e1f-4a2b-8c3d-4e5f6a7b8c9d'
 
 
 def test_a_correct_cloud_is_clean():
@@ -76,6 +80,114 @@ def test_a_host_missing_from_an_aggregate_in_placement_is_found(
     assert finding.subject == 'aggregate win'
     assert finding.problem == 'does not have h1 in Placement'
     assert (first(finding), finding.safe) == (SYNC, True)
+
+
+def in_spelling(spell):
+    """Return a cloud whose host is in an aggregate with another spelling."""
+    cloud = make_snapshot([WIN], [LICENSED_H1], flavors=[KEYED], mirror=False)
+    [node] = cloud.providers
+    node = dataclasses.replace(node, aggregates=frozenset({spell(WIN.uuid)}))
+    return dataclasses.replace(cloud, providers=(node,))
+
+
+def saved_and_read(cloud, folder):
+    """Return a cloud as its file has it."""
+    for _ in range(2):
+        cloud_file.save(cloud, folder / 'cloud.yaml')
+        cloud = cloud_file.load(folder / 'cloud.yaml')
+    return cloud
+
+
+@cases(
+    'spell',
+    {'upper case': str.upper, 'no hyphens': lambda u: u.replace('-', '')},
+)
+@cases('read', {'live': lambda snapshot, _: snapshot, 'saved': saved_and_read})
+def test_a_membership_in_another_spelling_is_named(spell, read, tmp_path):
+    cloud = read(in_spelling(spell), tmp_path)
+    [finding] = findings_of(cloud)
+    spelling = spell(WIN.uuid)
+    assert (finding.kind, finding.severity) == (
+        'not-in-placement',
+        Severity.ERROR,
+    )
+    assert finding.problem == (
+        f'does not have h1 in Placement; there its uuid is written {spelling}'
+    )
+    assert (first(finding), finding.safe) == (SYNC, True)
+    assert 'LOWER(uuid)' in finding.repairs[1].text
+
+
+def test_a_host_that_offers_nothing_is_found():
+    services = [ComputeService('h1'), ComputeService('h2')]
+    empty = make_compute_node('h1', inventories={})
+    [finding] = findings(
+        [], [empty, make_compute_node('h2')], services=services
+    )
+    assert (finding.kind, finding.severity) == (
+        'host-without-inventory',
+        Severity.WARNING,
+    )
+    assert finding.about.hosts == ('h1',)
+    [repair] = finding.repairs
+    assert 'provider.yaml' in repair.text
+
+
+@cases(
+    ('providers', 'is_up'),
+    {
+        'a child has one': (
+            [
+                make_tree(
+                    make_compute_node('h1', inventories={}),
+                    make_provider('numa0', inventories={'VCPU': 4}),
+                )
+            ],
+            True,
+        ),
+        'one of two nodes has one': (
+            [
+                make_compute_node('n1', host='h1', inventories={}),
+                make_compute_node('n2', host='h1'),
+            ],
+            True,
+        ),
+    },
+)
+def test_a_host_offers_something_somewhere(providers, is_up):
+    services = [ComputeService('h1', is_up=is_up)]
+    assert kinds([], providers, services=services) == []
+
+
+def test_a_host_that_is_down_is_not_expected_to_offer_anything():
+    services = [ComputeService('h1', is_up=False)]
+    empty = make_compute_node('h1', inventories={})
+    assert kinds([], [empty], services=services) == ['service-down']
+
+
+def test_a_host_that_shares_through_a_child_is_found():
+    nfs = make_provider(
+        'nfs',
+        inventories={'DISK_GB': 500},
+        traits=['MISC_SHARES_VIA_AGGREGATE'],
+        aggregates=[SHARED],
+    )
+    child = make_provider(
+        'numa0', inventories={'VCPU': 4}, aggregates=[SHARED]
+    )
+    tree = make_tree(make_compute_node('h1'), child)
+    [finding] = findings([], [nfs, tree])
+    assert (finding.kind, finding.severity) == (
+        'shared-through-child',
+        Severity.INFO,
+    )
+    assert finding.subject == 'host h1'
+    assert finding.problem == (
+        'only its provider numa0 is in an aggregate with nfs'
+    )
+    with_root = make_tree(make_compute_node('h1', aggregates=[SHARED]), child)
+    assert findings([], [nfs, with_root]) == []
+    assert findings([], [tree]) == []
 
 
 @cases('name', {'of one name': 'h2', 'with a domain': 'h2.example.org'})

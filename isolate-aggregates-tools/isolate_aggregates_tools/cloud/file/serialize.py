@@ -3,7 +3,9 @@
 
 from collections.abc import Mapping
 from typing import Any
+import uuid
 
+from isolate_aggregates.derived import derived_uuid
 from isolate_aggregates.request import Flavor
 from isolate_aggregates_tools.cloud.file import placing, reservation_records
 from isolate_aggregates_tools.cloud.file.document import VERSION, booted
@@ -16,7 +18,9 @@ from isolate_aggregates_tools.placement.provider import Provider
 def document(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the document of a cloud file.
 
-    Reading the document returns an equal snapshot, except for its origin.
+    Reading the document returns an equal snapshot, except for its origin and
+    for aggregates that Placement writes as Nova never does, such as in upper
+    case: these get a uuid of their own, as files may have any spelling.
     """
     children: dict[str | None, list[Provider]] = {}
     for provider in snapshot.providers:
@@ -62,7 +66,10 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         ],
         'placement_aggregates': [
             {'name': name, 'uuid': key}
-            for key, name in snapshot.placement_aggregates.items()
+            for key, name in {
+                **snapshot.placement_aggregates,
+                **_odd_aggregates(snapshot),
+            }.items()
         ],
         'providers': [
             _tree_document(root, children) for root in children.get(None, [])
@@ -201,7 +208,7 @@ def _tree_document(
         },
         usages=dict(sorted(provider.usages.items())),
         traits=sorted(provider.traits),
-        aggregates=sorted(provider.aggregates),
+        aggregates=sorted(map(_aggregate, provider.aggregates)),
         children=[
             _tree_document(child, children)
             for child in children.get(provider.uuid, [])
@@ -210,6 +217,23 @@ def _tree_document(
     if provider.parent is None:
         document['host'] = provider.host
     return document
+
+
+def _odd_aggregates(snapshot: Snapshot) -> dict[str, str]:
+    """Return the aggregates that get another uuid, with it."""
+    found = sorted(
+        frozenset().union(*(p.aggregates for p in snapshot.providers))
+    )
+    return {
+        _aggregate(each): each for each in found if _aggregate(each) != each
+    }
+
+
+def _aggregate(spelling: str) -> str:
+    """Return the uuid that an aggregate of Placement has in the file."""
+    if str(uuid.UUID(spelling)) == spelling:
+        return spelling
+    return derived_uuid('aggregate of Placement', spelling)
 
 
 def _without_empty(**fields: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates_tools import domains as tools_domains
 from isolate_aggregates_tools import errors, marks
 from isolate_aggregates_tools.cloud.cloud import Survey, Track, untracked
-from isolate_aggregates_tools.cloud.live import snapshots
+from isolate_aggregates_tools.cloud.live import memberships, snapshots
 from isolate_aggregates_tools.cloud.live.cyborg import CyborgClient
 from isolate_aggregates_tools.cloud.live.glance import GlanceClient
 from isolate_aggregates_tools.cloud.live.neutron import NeutronClient
@@ -285,6 +285,12 @@ class LiveCloud:
                 AggregateIndex(aggregates), names.traits
             ),
             names=names,
+        )
+        snapshot = dataclasses.replace(
+            snapshot,
+            providers=memberships.with_differing(
+                self.placement, aggregates, snapshot.providers
+            ),
         )
         names = names.seen_in(snapshot.providers)
         named = tools_domains.of_all(snapshot.aggregates)

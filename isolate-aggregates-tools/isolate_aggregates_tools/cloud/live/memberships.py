@@ -9,12 +9,19 @@ else a compute node may be in is left out; nothing asks for it.
 
 from collections.abc import Collection, Iterable, Mapping
 from concurrent import futures
+import dataclasses
+import itertools
 from typing import Any
 
 import os_traits
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates_tools.placement.client import PlacementClient
+from isolate_aggregates_tools.placement.provider import Provider
+
+# How many compute nodes that Nova has in other aggregates are read again.
+_MOST_DIFFERING = 50
 
 
 def read(
@@ -66,6 +73,43 @@ def read(
         uuid: once.setdefault(found, found)
         for uuid, found in ((u, frozenset(f)) for u, f in held.items())
     }
+
+
+def with_differing(
+    placement: PlacementClient,
+    aggregates: Iterable[Aggregate],
+    providers: Iterable[Provider],
+) -> tuple[Provider, ...]:
+    """Return providers with all aggregates of nodes that lack some of Nova.
+
+    They may be in one of these by another spelling of its uuid, which is not
+    listed. Nodes that lack none are not read, nor more than 50.
+    """
+    expected: dict[str, set[str]] = {}
+    for aggregate in aggregates:
+        for host in aggregate.hosts:
+            expected.setdefault(host, set()).add(aggregate.uuid)
+    providers = tuple(providers)
+    differing = itertools.islice(
+        (
+            each.uuid
+            for each in providers
+            if each.host
+            and not expected.get(each.host, set()) <= each.aggregates
+        ),
+        _MOST_DIFFERING,
+    )
+    found = placement.each(
+        lambda uuid: _aggregates(placement, uuid), differing
+    )
+    return tuple(
+        dataclasses.replace(
+            each, aggregates=each.aggregates | found[each.uuid]
+        )
+        if each.uuid in found
+        else each
+        for each in providers
+    )
 
 
 def _aggregates(placement: PlacementClient, uuid: str) -> frozenset[str]:
