@@ -139,6 +139,9 @@ HOST_CHECK: Columns = {
     'Calls for the check': number('calls'),
     'No isolation': amount('no_isolation'),
     'With isolation': amount('ours'),
+    'Filters': amount('filters'),
+    'Longer query': amount('query'),
+    'Check': amount('check'),
 }
 CALLS: Columns = {
     'Hosts': number('hosts'),
