@@ -143,6 +143,14 @@ HOST_CHECK: Columns = {
     'Longer query': amount('query'),
     'Check': amount('check'),
 }
+START: Columns = {
+    'Command': lambda row: _COMMANDS.get(
+        row['command'], f'``{row["command"]}``'
+    ),
+    'Before': amount('before'),
+    'Now': amount('seconds'),
+    'Share': lambda row: shown(float(row['seconds']) / float(row['before'])),
+}
 CALLS: Columns = {
     'Hosts': number('hosts'),
     'Resource providers': number('providers'),
@@ -156,6 +164,8 @@ CALLS: Columns = {
     'Bytes for each provider': amount('memory'),
     'openstack-exporter': lambda row: f'{1 + 3 * int(row["providers"]):,}',
 }
+# Rows that are no commands, by their names in the results.
+_COMMANDS = {'imports of Placement': 'What Placement imports'}
 # What is asked, by its name in the results.
 _QUESTIONS = {
     'empty': 'Empty a host',
@@ -397,6 +407,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'ledger', LEDGER, results('ledger')
     yield 'decision-logs', DECISION_LOGS, results('decision_logs')
     yield 'expectations', EXPECTATIONS, results('expectations')
+    yield 'start', START, results('start')
     yield 'index', INDEX, results('index')
     yield 'leases', LEASES, results('leases')
     yield 'candidate-limit', CANDIDATE_LIMIT, results('candidate_limit')

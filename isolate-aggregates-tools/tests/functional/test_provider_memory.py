@@ -95,6 +95,33 @@ def test_a_round_reads_what_placement_has_whatever_was_written(cloud):
     assert len(kinds - {None}) >= min(ROUNDS // 4, 10), kinds
 
 
+@pytest.mark.slow
+def test_two_services_at_once_read_the_same(cloud):
+    """A round of another service, and a write, in the midst of a round."""
+    other = provider_memory.ProviderMemory()
+    is_busy = []
+    rounds = []
+
+    def meddle(method, url):
+        if is_busy or cloud.chance.random() > 0.2:
+            return
+        is_busy.append(url)
+        with contextlib.suppress(exception.ServiceError):
+            cloud.write()
+            rounds.append(cloud.read(other))
+        is_busy.clear()
+
+    for _ in range(3):
+        cloud.calls(meddle)
+        truth = {p.uuid: p for p in cloud.truth()}
+        for memory in (cloud.memory, other):
+            found = {p.uuid: p for p in cloud.read(memory)}
+            assert list(found) == list(truth)
+            different = {u for u, p in truth.items() if found[u] != p}
+            assert different <= cloud.late
+    assert len(rounds) > 3
+
+
 def test_an_unchanged_cloud_costs_as_many_calls_as_it_has_aggregates(cloud):
     first = cloud.calls()
     assert first > HOSTS + 2 * len(KNOWN)
