@@ -78,7 +78,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         own.detach()
         return
     # It may be a pipe, which is opened once and not rewound.
-    with open(name, 'rb', _BUFFER) as stream:
+    with io.BufferedReader(io.FileIO(name), _BUFFER) as stream:
         if stream.peek(len(_GZIP)).startswith(_GZIP):
             with gzip.GzipFile(fileobj=stream) as text:
                 yield cast('BinaryIO', text)
