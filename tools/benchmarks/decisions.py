@@ -23,12 +23,13 @@ behind
     share the interpreter, so another request can wait for it so long.
 
 With ``--before`` another checkout of this project, of before there were
-records, and this one run in turn, each several times in a process of its own.
-It logged the constraints on each request. The least of the medians counts: on
-a machine with other load, only that tells what a change costs.
+records, and this one run in turn, each level three times in a process of its
+own. It logged the constraints on each request. The least of the medians of
+twenty requests counts: on a machine with other load, only that tells what a
+change costs. It takes some five minutes, or ten beside other load.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
 import logging
@@ -58,8 +59,9 @@ from isolate_aggregates.nova.messages import Observer
 AGGREGATES = (100, 1_000, 5_000)
 HOSTS, FILTERS = 50, 10
 TURNS, BLOCK = 400, 20
-# How many processes measure each level with ``--before``.
-PROCESSES = 5
+# How many processes measure each level with ``--before``, and in how many
+# blocks each, as other load comes and goes.
+PROCESSES, BLOCKS = 3, 100
 LOGGER = 'isolate_aggregates'
 
 
@@ -295,7 +297,7 @@ def recording(recorder: Any, observer: Any) -> Iterator[None]:
 
 
 def alone(level: str, number: int, conf: Any) -> float:
-    """Return the median of requests of one level, in this process alone."""
+    """Return the least median of requests of one level, in this process."""
     recorder = None if level in ('before', 'none') else recorded(level)
     with (
         requests(number, conf) as (runner, _, once),
@@ -303,24 +305,38 @@ def alone(level: str, number: int, conf: Any) -> float:
     ):
         for _ in range(BLOCK):
             once()
-        return statistics.median(once() for _ in range(TURNS))
+        return min(
+            statistics.median(once() for _ in range(BLOCK))
+            for _ in range(BLOCKS)
+        )
 
 
-def compared(number: int, checkout: pathlib.Path) -> Change:
+def compared(
+    numbers: Sequence[int], checkout: pathlib.Path
+) -> Iterator[Change]:
     """Measure another checkout and this one in turn."""
     levels = [each.name for each in dataclasses.fields(Change)][1:]
-    found: dict[str, list[float]] = {level: [] for level in levels}
+    found: dict[str, list[list[float]]] = {level: [] for level in levels}
     for _ in range(PROCESSES):
         for level, times in found.items():
             path = [str(checkout.resolve())] if level == 'before' else []
             output = subprocess.run(
-                [sys.executable, __file__, '--level', level, str(number)],
+                [
+                    *(sys.executable, __file__, '--level', level),
+                    *map(str, numbers),
+                ],
                 env={**os.environ, 'PYTHONPATH': os.pathsep.join(path)},
                 check=True,
                 stdout=subprocess.PIPE,
+                text=True,
             ).stdout
-            times.append(float(output))
-    return Change(number, **{each: min(found[each]) for each in levels})
+            times.append([float(each) for each in output.split()])
+    for n, number in enumerate(numbers):
+        least = {
+            level: min(each[n] for each in times)
+            for level, times in found.items()
+        }
+        yield Change(number, **least)
 
 
 def main() -> None:
@@ -330,10 +346,8 @@ def main() -> None:
     made.add_argument('--level', help='measure and print only one')
     options = made.parse_args()
     if options.before:
-        changes = [
-            compared(each, options.before) for each in options.aggregates
-        ]
-        table.report(changes, options.csv)
+        changes = compared(options.aggregates, options.before)
+        table.report(list(changes), options.csv)
         return
     with tempfile.TemporaryDirectory() as name:
         log = logging.getLogger(LOGGER)
@@ -343,8 +357,8 @@ def main() -> None:
         with load.configured() as conf, load.database():
             conf.set_override('check_claims', False, ia_conf.GROUP)
             if options.level:
-                [number] = options.aggregates
-                print(alone(options.level, number, conf))
+                for number in options.aggregates:
+                    print(alone(options.level, number, conf))
                 return
             rows = [measure(number, conf) for number in options.aggregates]
     table.report(rows, options.csv)
