@@ -4,6 +4,8 @@
     python tools/benchmarks/start.py [--csv FILE] [--before PROGRAM] [times]
 
 Each command runs in a process of its own, several times; the least counts.
+Before that it runs once, so that Python has compiled what it imports, as pip
+does when it installs.
 With ``--before`` the program of another environment and the one of this
 environment run in turn.
 
@@ -18,6 +20,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import from_tests
 import table
@@ -64,10 +67,18 @@ class Change:
         return self.seconds / self.before
 
 
-def measure(program: pathlib.Path, arguments: tuple[str, ...]) -> float:
-    """Run a command that succeeds; return its seconds of processor time."""
+def measure(
+    program: pathlib.Path, arguments: tuple[str, ...], compiled: str
+) -> float:
+    """Run a command that succeeds; return its seconds of processor time.
+
+    :param compiled: A folder for what Python compiles.
+    """
+    environment = {**os.environ, 'PYTHONPYCACHEPREFIX': compiled}
+    environment.pop('PYTHONDONTWRITEBYTECODE', None)
     process = subprocess.Popen(
         [program, *arguments],
+        env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -84,6 +95,18 @@ def main() -> None:
         '--before', type=pathlib.Path, help='another isolate-aggregates'
     )
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as compiled:
+        rows = compare(options.before, options.times, compiled)
+    table.report(rows, options.csv)
+
+
+def compare(
+    other_program: pathlib.Path | None, times: int, compiled: str
+) -> list[Row | Change]:
+    """Measure each command, with that of another environment in turn.
+
+    :param compiled: As for :func:`measure`.
+    """
     own = pathlib.Path(sys.executable).with_name('isolate-aggregates')
     python = pathlib.Path(sys.executable)
     runs = [
@@ -95,19 +118,19 @@ def main() -> None:
     )
     rows: list[Row | Change] = []
     for name, program, arguments, other in runs:
-        if not options.before:
-            measured = [
-                measure(program, arguments) for _ in range(options.times)
-            ]
-            rows.append(Row(name, min(measured)))
-            continue
-        pairs = [
-            (measure(options.before, other), measure(program, arguments))
-            for _ in range(options.times)
+        turns = [(program, arguments)]
+        if other_program:
+            turns.insert(0, (other_program, other))
+        for turn in turns:
+            measure(*turn, compiled)
+        measured = [
+            [measure(*turn, compiled) for turn in turns] for _ in range(times)
         ]
-        before, after = map(min, zip(*pairs, strict=True))
-        rows.append(Change(name, before, after))
-    table.report(rows, options.csv)
+        least = [min(each) for each in zip(*measured, strict=True)]
+        rows.append(
+            Change(name, *least) if other_program else Row(name, *least)
+        )
+    return rows
 
 
 if __name__ == '__main__':
