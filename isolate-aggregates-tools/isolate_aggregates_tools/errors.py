@@ -7,10 +7,6 @@ from isolate_aggregates.exception import IsolateAggregatesError
 from isolate_aggregates.suggestions import meant
 
 
-class ConfigFilesError(IsolateAggregatesError):
-    """The configuration files cannot be read."""
-
-
 class CredentialsError(IsolateAggregatesError):
     """There are no credentials for the cloud, or they are invalid."""
 
@@ -130,6 +126,13 @@ class LogError(IsolateAggregatesError):
         self.path = path
         self.problem = problem
         super().__init__(f'Log file {path} cannot be read: {problem}.')
+
+
+class LogFileError(IsolateAggregatesError):
+    """The log of this program cannot be written."""
+
+    def __init__(self, path: str, problem: str | None) -> None:
+        super().__init__(f'Log file {path} cannot be written: {problem}.')
 
 
 class RecordNotFound(IsolateAggregatesError):

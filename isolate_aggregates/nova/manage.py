@@ -27,7 +27,7 @@ from oslo_config import cfg
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, programs
 from isolate_aggregates.nova import database, images, placed, source
 from isolate_aggregates.request.placed import Placed, decode, encode
 from isolate_aggregates.request.placed import hint as hint_of
@@ -332,21 +332,13 @@ def main(argv: list[str] | None = None) -> int:
 
     :param argv: The arguments, without the name of the program.
     """
+    return programs.run(_run, argv, MISUSED)
+
+
+def _run(argv: Sequence[str]) -> int:
     conf = nova.conf.CONF
     conf.register_cli_opt(cfg.SubCommandOpt('command', handler=_add_commands))
-    try:
-        conf(
-            sys.argv[1:] if argv is None else argv,
-            project='nova',
-            prog='isolate-aggregates-manage',
-            default_config_files=cfg.find_config_files(
-                'nova', 'nova-scheduler'
-            ),
-            default_config_dirs=cfg.find_config_dirs('nova', 'nova-scheduler'),
-        )
-    except (cfg.Error, UnicodeError) as exc:
-        print(exc, file=sys.stderr)
-        return MISUSED
+    programs.read(conf, argv, 'nova', 'nova-scheduler')
     most = conf.command.max_count
     if most is not None and most < 1:
         print('--max-count must be a positive integer.', file=sys.stderr)

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import itertools
 import logging
-import pathlib
 import sys
 from typing import Any
 import warnings
@@ -21,7 +20,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 from oslo_upgradecheck.upgradecheck import Code
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, programs
 from isolate_aggregates import options as tools_options
 from isolate_aggregates.upgrade_check import race_probe
 from isolate_aggregates.upgrade_check.checks import (
@@ -86,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     :param argv: The arguments, without the name of the program.
     """
     with _only_results():
-        return _run(sys.argv[1:] if argv is None else argv)
+        return programs.run(_run, argv, _NOT_CHECKED)
 
 
 @contextlib.contextmanager
@@ -118,23 +117,7 @@ def _run(argv: Sequence[str]) -> int:
             handler=functools.partial(_add_commands, Checks(conf)),
         )
     )
-    files = cfg.find_config_files(_PROJECT, _PROGRAM)
-    directories = cfg.find_config_dirs(_PROJECT, _PROGRAM)
-    try:
-        conf(
-            arguments,
-            project=_PROJECT,
-            default_config_files=files,
-            default_config_dirs=directories,
-        )
-    except (cfg.Error, UnicodeError) as exc:
-        paths = [
-            *files,
-            *directories,
-            *(one.removeprefix('--config-file=') for one in arguments),
-        ]
-        print(_unreadable(exc, paths), file=sys.stderr)
-        return _NOT_CHECKED
+    programs.read(conf, arguments, _PROJECT, _PROGRAM)
     # It decides by this whether to print JSON.
     upgradecheck.CONF = conf
     return int(upgradecheck.run(conf))
@@ -156,24 +139,6 @@ def _files_first(arguments: Iterable[str]) -> list[str]:
         else:
             first += (word, *itertools.islice(words, 1))
     return [*first, *rest]
-
-
-def _unreadable(exc: Exception, paths: Iterable[str]) -> str:
-    """Return why the configuration files cannot be read.
-
-    :param paths: What may be such a file, or a directory of them.
-    """
-    if not isinstance(exc, UnicodeError):
-        return str(exc)
-    for path in map(pathlib.Path, paths):
-        for file in sorted(path.glob('*.conf')) if path.is_dir() else [path]:
-            try:
-                file.read_text('utf-8')
-            except OSError:
-                continue
-            except UnicodeError as error:
-                return f'{file} cannot be read: {error}.'
-    return f'A configuration file cannot be read: {exc}.'
 
 
 if __name__ == '__main__':

@@ -79,7 +79,7 @@ def test_the_picture_of_the_wings_has_every_part_of_the_package():
         'testing', 'api_client', 'comparison', 'derived', 'documents',
         'domains', 'errors', 'files', 'filter_keys', 'filter_sets', 'identity',
         'locking_traits', 'marks', 'nova_candidates', 'options',
-        'placement_rows', 'ranges', 'reservation_review', 'server_images',
-        'shell', 'suggestions', 'upgrade_check', 'wording',
+        'placement_rows', 'programs', 'ranges', 'reservation_review',
+        'server_images', 'shell', 'suggestions', 'upgrade_check', 'wording',
     }  # fmt: skip
     assert set(parts) - labels - helpers == set()

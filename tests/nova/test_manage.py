@@ -81,6 +81,14 @@ def test_a_database_without_tables_says_what_makes_them(run, tmp_path):
     assert 'run nova-manage api_db sync' in done.stderr
 
 
+def test_a_line_that_cannot_be_read_is_named_and_not_quoted(run):
+    done = run('record', more='password S3CRET\n')
+    assert done.returncode == 127
+    assert 'nova.conf cannot be read: line 5: ' in done.stderr
+    assert 'S3CRET' not in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
 def test_files_without_a_database_are_named(run):
     done = run('record', api_database='')
     assert done.returncode == 127

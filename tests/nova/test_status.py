@@ -521,9 +521,31 @@ def test_a_file_that_is_not_utf_8_is_named(nova_conf, is_named):
         home, *(['--config-file', str(path)] if is_named else [])
     )
     assert result.returncode == 255
-    assert result.stderr.endswith(
-        f"{path} cannot be read: 'utf-8' codec can't decode byte 0xfc in "
-        'position 3: invalid start byte.\n'
+    assert result.stderr == (
+        f'The configuration {path} cannot be read: it is not UTF-8 text.\n'
+    )
+
+
+@pytest.mark.parametrize('words', [['--help'], ['upgrade', 'check']])
+def test_results_that_cannot_be_written_are_one_sentence(words):
+    with open('/dev/full', 'w') as full:
+        result = subprocess.run(
+            [
+                *(
+                    sys.executable,
+                    '-m',
+                    'isolate_aggregates.upgrade_check.status',
+                ),
+                *words,
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (
+        255,
+        'The output cannot be written: No space left on device.\n',
     )
 
 

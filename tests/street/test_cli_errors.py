@@ -292,18 +292,17 @@ def test_help_needs_no_valid_configuration(run, write):
         ),
         'no section': (
             b'auth_type = password\n',
-            'The configuration {path} cannot be read: {path}, line 1: '
-            'Section must be started before assignment.',
+            'The configuration {path} cannot be read: line 1: Section must '
+            'be started before assignment.',
         ),
         'the line with the password, but not the password': (
             f'[isolate_aggregates]\n\npassword {PASSWORD}\n'.encode(),
-            'The configuration {path} cannot be read: {path}, line 3: No '
-            "':' or '=' found in assignment.",
+            "The configuration {path} cannot be read: line 3: No ':' or '=' "
+            'found in assignment.',
         ),
         'not text': (
             b'[scheduler]\n\xff\n',
-            "The configuration {path} cannot be read: 'utf-8' codec can't "
-            'decode byte 0xff in position 12: invalid start byte.',
+            'The configuration {path} cannot be read: it is not UTF-8 text.',
         ),
     },
 )
@@ -332,11 +331,27 @@ def test_a_configuration_directory_is_no_file(run, tmp_path):
     )
 
 
+def test_a_file_is_no_configuration_directory(run, tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.touch()
+    result = run('--config-dir', str(path), 'filter', 'list')
+    assert sentence(result) == (
+        f'The configuration {path} cannot be read: Not a directory.'
+    )
+
+
+def test_a_log_file_that_cannot_be_written_is_named(run, tmp_path):
+    path = tmp_path / 'nowhere' / 'log'
+    result = run('--log-file', str(path), 'filter', 'list')
+    assert sentence(result) == (
+        f'Log file {path} cannot be written: No such file or directory.'
+    )
+
+
 def test_a_missing_configuration_directory_is_named(run):
     result = run('--config-dir', '/nowhere', 'filter', 'list')
     assert sentence(result) == (
-        'The configuration /nowhere cannot be read: Failed to read config '
-        'file directory: /nowhere.'
+        'The configuration /nowhere cannot be read: No such file or directory.'
     )
 
 

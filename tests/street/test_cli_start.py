@@ -172,6 +172,11 @@ def test_the_package_runs_as_a_program():
                 *('lock list --help', 'complete bash'),
             )
         ),
+        (
+            '"$@" --log-file /dev/full lock list --snapshot /nowhere',
+            '/nowhere cannot be read: No such file or directory.\n'
+            'Log file /dev/full cannot be written: No space left on device.\n',
+        ),
         # As in many containers.
         (
             'PYTHONUNBUFFERED=1 "$@" --version >/dev/full',

@@ -110,6 +110,16 @@ def see(run):
             "There is no command 'lock win-hosts'. See isolate-aggregates "
             'help lock.',
         ),
+        'the group written wrong': (
+            'lok',
+            "There is no command 'lok' (did you mean lock?). See "
+            'isolate-aggregates --help.',
+        ),
+        'help for one written wrong': (
+            'help lock creat',
+            "There is no command 'lock creat' (did you mean lock create?). "
+            'See isolate-aggregates help lock.',
+        ),
         'help for none': (
             'help nosuch',
             "There is no command 'nosuch'. See isolate-aggregates --help.",

@@ -53,6 +53,22 @@ _CLOUD_OPTIONS = frozenset(
 )
 
 
+class _LogFile(logging.FileHandler):
+    """Says once that a log file cannot be written, without a traceback."""
+
+    _has_failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Say what is wrong with the file."""
+        exc = sys.exc_info()[1]
+        if not isinstance(exc, OSError):
+            super().handleError(record)
+        elif not self._has_failed:
+            self._has_failed = True
+            problem = errors.LogFileError(self.baseFilename, exc.strerror)
+            print(problem, file=sys.stderr)
+
+
 class IsolateAggregatesApp(app.App):
     """The program ``isolate-aggregates``.
 
@@ -137,8 +153,21 @@ class IsolateAggregatesApp(app.App):
         return help_parser
 
     def configure_logging(self) -> None:
-        """Wrap log lines to the width of the terminal."""
+        """Wrap log lines to the width of the terminal.
+
+        :raises IsolateAggregatesError: if the log file cannot be written.
+        """
+        path, self.options.log_file = self.options.log_file, None
         super().configure_logging()
+        if path:
+            try:
+                log_file = _LogFile(path)
+            except OSError as exc:
+                raise errors.LogFileError(path, exc.strerror) from exc
+            log_file.setFormatter(
+                logging.Formatter(self.LOG_FILE_MESSAGE_FORMAT)
+            )
+            logging.getLogger().addHandler(log_file)
         if self.options.debug:
             return
         for handler in logging.getLogger().handlers:

@@ -135,7 +135,9 @@ class CommandManager(commandmanager.CommandManager):
         if len(group) > 1:
             # The word that all of them have says nothing.
             return meant(name, group, f'{words[0]} ')
-        return meant(name, self.commands)
+        return meant(name, self.commands) or meant(
+            words[0], {command.split()[0] for command in self.commands}
+        )
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield each name with what the help loads to describe the command."""

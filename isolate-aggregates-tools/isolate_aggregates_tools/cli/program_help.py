@@ -148,6 +148,8 @@ class HelpCommand(help.HelpCommand):
                 if line.name.startswith(f'{start} ')
             ]
             if not some:
+                # In place of an unknown name, cliff lists similar ones.
+                self.app.command_manager.find_command(parsed_args.cmd)
                 return super().take_action(parsed_args)
             formatter = HelpFormatter('')
             add_commands(formatter, some)

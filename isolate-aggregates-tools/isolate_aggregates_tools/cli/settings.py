@@ -6,10 +6,9 @@ import logging
 
 from oslo_config import cfg
 
-from isolate_aggregates import options
-from isolate_aggregates.text import short
+from isolate_aggregates import options, programs
+from isolate_aggregates.exception import IsolateAggregatesError
 from isolate_aggregates.upgrade_check import unknown
-from isolate_aggregates_tools import errors as tools_errors
 from isolate_aggregates_tools import files as ia_files
 
 LOG = logging.getLogger(__name__)
@@ -75,37 +74,18 @@ def read(
         try:
             ia_files.check_text(path)
         except OSError as exc:
-            raise unreadable(path or "''", exc) from exc
-    try:
-        conf(
-            [
-                *(f'--config-file={path}' for path in files),
-                *(f'--config-dir={path}' for path in directories),
-            ],
-            project=PROJECT,
-            # The same file names for isolate-aggregates and openstack.
-            prog=PROJECT,
-        )
-    except (cfg.Error, OSError, ValueError) as exc:
-        names = ', '.join([*files, *directories])
-        raise unreadable(names or f'{PROJECT}.conf', exc) from exc
+            raise IsolateAggregatesError(
+                f'The configuration {path} cannot be read: {exc.strerror}.'
+            ) from exc
+    programs.read(
+        conf,
+        [
+            *(f'--config-file={path}' for path in files),
+            *(f'--config-dir={path}' for path in directories),
+        ],
+        # The same file names for isolate-aggregates and openstack.
+        *(PROJECT, PROJECT),
+    )
     options.check(conf)
     for name in unknown.misspelt_names(conf):
         LOG.warning('%s.', name.problem)
-
-
-def unreadable(names: str, exc: Exception) -> tools_errors.ConfigFilesError:
-    """Return the error for configuration files that cannot be read."""
-    return tools_errors.ConfigFilesError(
-        f'The configuration {names} cannot be read: {_reason(exc)}.'
-    )
-
-
-def _reason(exc: Exception) -> str:
-    inner = exc.__context__
-    if isinstance(inner, cfg.ParseError):
-        # Its text quotes the line, which may contain a password.
-        return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
-    if isinstance(exc, OSError) and exc.strerror:
-        return exc.strerror
-    return short(exc)
