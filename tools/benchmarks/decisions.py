@@ -7,8 +7,10 @@
 ``select_destinations`` with our request filters, Placement's answer for 50
 hosts and ten host filters that pass all; the aggregates were read before. The
 request requires one of 50 traits, and aggregates with the others are closed to
-it. For each value of ``decisions`` and for shadow, requests are made in turn;
-the medians of processor time count. Records are written to a file.
+it. For each value of ``decisions`` and for shadow, requests are made in turn.
+Of the medians of processor time of twenty requests the least counts: on a
+machine with other load, only that tells what a change costs. Records are
+written to a file.
 
 none
     All of it without records.
@@ -24,9 +26,8 @@ behind
 
 With ``--before`` another checkout of this project, of before there were
 records, and this one run in turn, each level three times in a process of its
-own. It logged the constraints on each request. The least of the medians of
-twenty requests counts: on a machine with other load, only that tells what a
-change costs. It takes some five minutes, or ten beside other load.
+own. It logged the constraints on each request. That takes some five minutes,
+or ten beside other load.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,7 +59,7 @@ from isolate_aggregates.nova.messages import Observer
 
 AGGREGATES = (100, 1_000, 5_000)
 HOSTS, FILTERS = 50, 10
-TURNS, BLOCK = 400, 20
+TURNS, BLOCK = 1000, 20
 # How many processes measure each level with ``--before``, and in how many
 # blocks each, as other load comes and goes.
 PROCESSES, BLOCKS = 3, 100
@@ -245,8 +246,10 @@ def measured(
                 with recording(recorder, runner._observer):
                     # Python looks up anew what has just been replaced.
                     once()
-                    times += [once() for _ in range(BLOCK)]
-        return [statistics.median(times) for times in found]
+                    times.append(
+                        statistics.median(once() for _ in range(BLOCK))
+                    )
+        return [min(times) for times in found]
 
     failures = recorded('failures')
     none, some, more, without, failed = in_turn(
@@ -276,7 +279,15 @@ def in_shadow(once: Callable[..., float], shadow: Any) -> tuple[float, float]:
             if shadow:
                 DONE.wait()
             behind.append(1000 * (time.process_time() - begin) - own[-1])
-    return statistics.median(own), statistics.median(behind)
+    return min(medians(own)), min(medians(behind))
+
+
+def medians(times: Sequence[float]) -> list[float]:
+    """Return the medians of blocks."""
+    return [
+        statistics.median(times[n : n + BLOCK])
+        for n in range(0, len(times), BLOCK)
+    ]
 
 
 @contextlib.contextmanager
