@@ -61,7 +61,9 @@ def test_workers_record_after_signals_and_rotation(tmp_path, backend):
             except subprocess.TimeoutExpired:
                 program.kill()
     said = (tmp_path / 'output').read_text()
-    assert len(first) == len(second) == 2, said
+    assert len(first) == 2, said
+    # Workers that a backend replaces may write until they end.
+    assert len(second) >= 2, said
     written = [*lines(rotated), *lines(log)]
     # The thread of the process that forks has written one itself.
     [*_, own] = [line for line in written if line[0] == program.pid]
