@@ -26,6 +26,7 @@ MOST_HOSTS, _TREES = 5, 10
 # Hosts have some of these left, unless they are used up.
 _COMMON = ('MEMORY_MB', 'DISK_GB', 'VCPU')
 _ROOT_TRAITS = 'root_required'
+_OF_TRAITS = ('required', _ROOT_TRAITS)
 # The constraints of a query that are about whole hosts.
 _OF_ROOT = ('member_of', 'in_tree', _ROOT_TRAITS)
 
@@ -165,8 +166,9 @@ class Examination:
             detail['room'] = bool(self._hosts(self._without_ours(pairs)))
             detail['hosts'] = self._blamed(hosts)
         elif cause == 'traits':
-            detail['required'] = _traits(pairs)
-            if forbidden := _forbidden(pairs):
+            detail['required'] = _traits(pairs, _OF_TRAITS)
+            # By flavor and image.
+            if forbidden := _traits(pairs, 'required', True):
                 detail['forbidden'] = forbidden
             detail['nowhere'] = [
                 trait
@@ -229,9 +231,7 @@ class Examination:
 
         :raises OverflowError: if there are too many to read.
         """
-        traits = [
-            value for key, value in pairs if key in ('required', _ROOT_TRAITS)
-        ]
+        traits = [value for key, value in pairs if key in _OF_TRAITS]
         permitted = [pair for pair in pairs if pair[0] in _OF_ROOT[:2]]
         if traits:
             # Placement would ignore all but the last.
@@ -295,7 +295,7 @@ class Examination:
             ('project', lambda p: self._without(p, 'project')),
             ('aggregates', lambda p: _less(p, 'member_of')),
             ('disabled', _enabled),
-            ('traits', _traitless),
+            ('traits', lambda p: _less(p, _OF_TRAITS)),
             # Until here it is found out why just that host cannot serve it.
             ('host', lambda p: _less(p, 'in_tree')),
         ):
@@ -399,15 +399,15 @@ def _amounts(value: str) -> list[tuple[str, int]]:
     ]
 
 
-def _less(pairs: Pairs, name: str) -> Pairs:
-    return [pair for pair in pairs if not pair[0].startswith(name)]
+def _less(pairs: Pairs, keys: str | tuple[str, ...]) -> Pairs:
+    return [pair for pair in pairs if not pair[0].startswith(keys)]
 
 
 def _enabled(pairs: Pairs) -> Pairs:
     """Return a query that takes disabled hosts, too."""
     kept = []
     for key, value in pairs:
-        if key == 'root_required':
+        if key == _ROOT_TRAITS:
             value = ','.join(
                 trait
                 for trait in value.split(',')
@@ -418,35 +418,17 @@ def _enabled(pairs: Pairs) -> Pairs:
     return kept
 
 
-def _traitless(pairs: Pairs) -> Pairs:
-    return [
-        pair
-        for pair in pairs
-        if not pair[0].startswith(('required', 'root_required'))
-    ]
-
-
-def _traits(pairs: Pairs) -> list[str]:
+def _traits(
+    pairs: Pairs, keys: str | tuple[str, ...], is_forbidden: bool = False
+) -> list[str]:
+    """Return the traits that some parameters require, or those they forbid."""
     return sorted(
         {
-            trait
+            trait.removeprefix('!')
             for key, value in pairs
-            if key.startswith(('required', 'root_required'))
+            if key.startswith(keys)
             for trait in value.removeprefix('in:').split(',')
-            if not trait.startswith('!')
-        }
-    )
-
-
-def _forbidden(pairs: Pairs) -> list[str]:
-    """Return what flavor and image forbid."""
-    return sorted(
-        {
-            trait[1:]
-            for key, value in pairs
-            if key.startswith('required')
-            for trait in value.split(',')
-            if trait.startswith('!')
+            if trait.startswith('!') == is_forbidden
         }
     )
 

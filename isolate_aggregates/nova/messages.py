@@ -10,7 +10,6 @@ exists. The reason is in the log, with the same request ID.
 from __future__ import annotations
 
 from collections.abc import Callable
-import time
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -19,10 +18,8 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
-from isolate_aggregates.filters.constraints import (
-    Destination,
-)
-from isolate_aggregates.filters.pipeline import Pipeline, Timer
+from isolate_aggregates.filters.constraints import Destination
+from isolate_aggregates.filters.pipeline import Timer
 from isolate_aggregates.query_limit import OUR_HOST_FILTER
 from isolate_aggregates.text import escaped
 
@@ -78,49 +75,6 @@ def left_to_host_filters(
                 escaped(conclusion.constraint.reason)
                 for conclusion in decision.left_to_host_filters
             ),
-        },
-    )
-
-
-def decided(
-    spec: objects.RequestSpec,
-    decision: Decision,
-    pipeline: Pipeline,
-    started_at: float,
-) -> None:
-    """Log a decision whole, at DEBUG.
-
-    :param started_at: When the first filter began, by the monotonic clock.
-    """
-    if not LOG.isEnabledFor(logging.DEBUG):
-        return
-    destination = decision.destination
-    instead = (
-        f'; forbidden instead: {sorted(decision.forbidden)}'
-        if decision.replacement
-        else ''
-    )
-    if conclusions := decision.left_to_host_filters:
-        instead += f'; left to {OUR_HOST_FILTER}: {len(conclusions)}'
-    LOG.debug(
-        'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
-        'constraints: %(constraints)s; required aggregates: %(required)s; '
-        'forbidden aggregates: %(forbidden)s%(instead)s',
-        {
-            'server': server(spec),
-            'names': ', '.join(pipeline.names),
-            'milliseconds': 1000 * (time.monotonic() - started_at),
-            'constraints': '; '.join(
-                f'{conclusion.filter_name}: '
-                f'{escaped(conclusion.constraint.reason)}'
-                for conclusion in destination.conclusions
-            )
-            or 'none',
-            'required': [
-                sorted(choice) for choice in destination.required_aggregates
-            ],
-            'forbidden': sorted(destination.forbidden_aggregates),
-            'instead': instead,
         },
     )
 

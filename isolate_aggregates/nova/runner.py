@@ -46,7 +46,6 @@ class Progress:
     runner: Runner
     request: weakref.ref[objects.RequestSpec]
     decision: Decision | None
-    pipeline: Pipeline
     took: float = 0.0
     is_complete: bool = False
 
@@ -98,7 +97,7 @@ class Runner:
         """
         started_at = time.monotonic()
         pipeline = self._pipeline()
-        progress = Progress(self, weakref.ref(request_spec), None, pipeline)
+        progress = Progress(self, weakref.ref(request_spec), None)
         if not pipeline.filters:
             setattr(request_spec, _ATTRIBUTE, progress)
             return False
@@ -165,7 +164,6 @@ class Runner:
         if decision.left_to_host_filters and not self._has_warned:
             self._has_warned = True
             messages.left_to_host_filters(request_spec, decision)
-        messages.decided(request_spec, decision, progress.pipeline, started_at)
         return True
 
     def placed(self, spec: objects.RequestSpec) -> Placed | None:

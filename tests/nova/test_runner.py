@@ -397,35 +397,6 @@ def test_reasons_that_are_not_logged_are_not_computed(caplog):
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize(
-    ('limit', 'instead'),
-    [(3500, ''), (forbidden_length(1), f"; forbidden instead: ['{ROLLUP}']")],
-)
-def test_decisions_are_logged_at_debug_level(caplog, limit, instead):
-    worker = Worker(Filter(Require((A,), 'x'), FORBID), limit=limit + 60)
-    with caplog.at_level(logging.DEBUG):
-        worker.narrow()
-    [message] = [one for one in caplog.messages if ' took ' in one]
-    before, _, rest = message.partition(' took ')
-    took, _, after = rest.partition(' ms; ')
-    assert before == (
-        'For server None of project None request filters filter1'
-    )
-    assert 0 <= float(took) < 60_000
-    assert after == (
-        f'constraints: filter1: aggregate a: x; filter1: aggregates a, b: '
-        f"because; required aggregates: [['{A.uuid}']]; forbidden "
-        f"aggregates: ['{A.uuid}', '{B.uuid}']{instead}"
-    )
-
-
-def test_a_decision_without_constraints_is_logged(caplog):
-    worker = Worker(Filter())
-    with caplog.at_level(logging.DEBUG):
-        worker.narrow()
-    assert 'constraints: none; required aggregates: []' in caplog.text
-
-
 # Hosts of requests that did not go through Placement are checked.
 
 
