@@ -19,7 +19,6 @@ import errno
 import os
 import struct
 import time
-from typing import Any
 
 from oslo_log import log as logging
 import prometheus_client
@@ -164,72 +163,67 @@ class WorkerMetrics(Observer):
             ) from exc
 
     def _make(self, filters: Sequence[str]) -> None:
-        def counter(name: str, about: str, *labels: str) -> Any:
-            return prometheus_client.Counter(
-                f'{ia_conf.SCHEDULER_METRICS}_{name}', about, labels,
-                registry=None,
-            )  # fmt: skip
-
-        def histogram(
-            name: str, about: str, buckets: Sequence[float], *labels: str
-        ) -> Any:
-            return prometheus_client.Histogram(
-                f'{ia_conf.SCHEDULER_METRICS}_{name}', about, labels,
-                registry=None, buckets=buckets,
-            )  # fmt: skip
-
-        self._requests = counter(
-            'requests',
+        self._requests = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_requests',
             'Requests that the request filters have judged.',
+            registry=None,
         )
-        self._refusals = counter(
-            'refusals',
+        self._refusals = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_refusals',
             'Requests that were refused, by reason and, if a filter refused '
             'them, by filter.',
-            'reason',
-            'filter',
+            ['reason', 'filter'],
+            registry=None,
         )
-        narrowings = counter(
-            'requests_narrowed',
+        narrowings = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_requests_narrowed',
             'Requests that passed, but that a filter keeps from some hosts.',
-            'filter',
+            ['filter'],
+            registry=None,
         )
-        self._unreadable = counter(
-            'aggregate_read_failures',
+        self._unreadable = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_aggregate_read_failures',
             'Reads of the host aggregates that failed or took too long.',
+            registry=None,
         )
-        self._no_hosts = counter(
-            'no_host',
+        self._no_hosts = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_no_host',
             'Requests that got no host, by primary cause.',
-            'cause',
+            ['cause'],
+            registry=None,
         )
-        self._shadowed = counter(
-            'shadow',
+        self._shadowed = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_shadow',
             'Requests that filters in shadow have decided, by what they would '
             'have changed.',
-            'effect',
+            ['effect'],
+            registry=None,
         )
-        self._shortened = counter(
-            'queries_shortened',
+        self._shortened = prometheus_client.Counter(
+            f'{ia_conf.SCHEDULER_METRICS}_queries_shortened',
             'Requests whose query was too long for Placement and was '
             'shortened.',
+            registry=None,
         )
-        self._excluded = histogram(
-            'excluded_after_placement_ratio',
+        self._excluded = prometheus_client.Histogram(
+            f'{ia_conf.SCHEDULER_METRICS}_excluded_after_placement_ratio',
             'Hosts that were excluded after a shortened query, as a share of '
             '[scheduler] max_placement_results.',
-            _SHARES,
+            buckets=_SHARES,
+            registry=None,
         )
-        self._request_seconds = histogram(
-            'request_duration_seconds',
+        self._request_seconds = prometheus_client.Histogram(
+            f'{ia_conf.SCHEDULER_METRICS}_request_duration_seconds',
             'How long all request filters took for a request that passed.',
-            _BUCKETS,
+            buckets=_BUCKETS,
+            registry=None,
         )
-        filter_seconds = histogram(
-            'filter_duration_seconds',
+        filter_seconds = prometheus_client.Histogram(
+            f'{ia_conf.SCHEDULER_METRICS}_filter_duration_seconds',
             'How long one request filter took for a request.',
-            _BUCKETS,
-            'filter',
+            ['filter'],
+            buckets=_BUCKETS,
+            registry=None,
         )
         self._filter_seconds = {
             name: filter_seconds.labels(name) for name in filters
