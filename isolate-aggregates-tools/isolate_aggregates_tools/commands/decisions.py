@@ -95,7 +95,10 @@ def _rows(sums: Sums, most: int | None) -> Iterator[Sequence[Any]]:
 def _lines(sums: Sums) -> Iterator[str]:
     """Yield the lines above the table."""
     if not sums.records:
-        yield 'There are no records of decisions.'
+        yield (
+            'There are no records of decisions: nova-scheduler logs those '
+            'that [isolate_aggregates] decisions asks for.'
+        )
         return
     yield (
         f'{counted(sums.records, "record")} from {sums.first} to {sums.last}.'

@@ -231,7 +231,8 @@ def test_a_log_without_records_says_so(run, log):
     result = run('decision', 'list', log())
     assert (result.code, result.out) == (
         0,
-        'There are no records of decisions.\n',
+        'There are no records of decisions: nova-scheduler logs those that '
+        '[isolate_aggregates] decisions asks for.\n',
     )
 
 
