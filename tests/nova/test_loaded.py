@@ -16,6 +16,7 @@ ELSEWHERE = (
     'filter_sets',
     'nova.manage',
     'options',
+    'programs',
     'request.plain',
     'request.trait_requirements',
     'suggestions',

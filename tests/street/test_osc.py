@@ -530,8 +530,8 @@ def test_errors_are_one_sentence(openstack, arguments, said):
         ),
         'no configuration file': (
             'nonsense\n',
-            'The configuration {path} cannot be read: {path}, line 1: No '
-            "':' or '=' found in assignment.",
+            "The configuration {path} cannot be read: line 1: No ':' or '=' "
+            'found in assignment.',
         ),
     },
 )
