@@ -73,6 +73,7 @@ def run(
     :param failed: That after an error, which is printed.
     """
     output = io.StringIO()
+    status = failed
     try:
         # argparse hides that its output cannot be written.
         with contextlib.redirect_stdout(output):
@@ -81,13 +82,13 @@ def run(
         status = int(exc.code or 0)
     except IsolateAggregatesError as exc:
         print(exc, file=sys.stderr)
-        status = failed
-    try:
-        print(output.getvalue(), end='', flush=True)
-    except OSError as exc:
-        # Python would try again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        problem = f'The output cannot be written: {exc.strerror}.'
-        print(problem, file=sys.stderr)
-        status = failed
+    finally:
+        try:
+            print(output.getvalue(), end='', flush=True)
+        except OSError as exc:
+            # Python would try again at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            problem = f'The output cannot be written: {exc.strerror}.'
+            print(problem, file=sys.stderr)
+            status = failed
     return status

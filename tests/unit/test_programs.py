@@ -97,3 +97,14 @@ def test_output_that_cannot_be_written_is_one_sentence(
     why = 'No space left on device' if is_read else 'Broken pipe'
     said = f'The output cannot be written: {why}.\n'
     assert (ended, capsys.readouterr().err) == (9, said)
+
+
+@pytest.mark.parametrize('error', [KeyboardInterrupt, ZeroDivisionError])
+def test_what_was_printed_before_an_interruption_is_not_lost(capsys, error):
+    def program(words):
+        print('so far')
+        raise error
+
+    with pytest.raises(error):
+        programs.run(program, [], 9)
+    assert capsys.readouterr().out == 'so far\n'

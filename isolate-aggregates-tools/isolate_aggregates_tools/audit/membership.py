@@ -70,6 +70,8 @@ def _not_in_placement(
     spellings = _other_spellings(
         cloud, aggregate, (each for some in outside.values() for each in some)
     )
+    # Without hyphens it is another aggregate in each database.
+    differs_in_case = any('-' in spelling for spelling in spellings)
     partly = {
         host: f'{host} ({named("node", (node.name for node in nodes))})'
         for host, nodes in outside.items()
@@ -97,7 +99,7 @@ def _not_in_placement(
         else 'servers that are sent to the aggregate cannot land on them',
         (
             Repair(commands.SYNC, safe=True),
-            *([_RESPELL] if spellings else ()),
+            *([_RESPELL] if differs_in_case else ()),
         ),
         about=About.of(hosts=outside, aggregates=[aggregate.name]),
     )

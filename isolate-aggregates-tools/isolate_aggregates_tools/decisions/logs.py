@@ -73,9 +73,11 @@ def _opened(name: str) -> Iterator[BinaryIO]:
     if name == STDIN:
         given = cast('io.RawIOBase', sys.stdin.buffer)
         own = io.BufferedReader(given, _BUFFER)
-        yield own
-        # It would close the standard input.
-        own.detach()
+        try:
+            yield own
+        finally:
+            # It would close the standard input.
+            own.detach()
         return
     # It may be a pipe, which is opened once and not rewound.
     with io.BufferedReader(io.FileIO(name), _BUFFER) as stream:

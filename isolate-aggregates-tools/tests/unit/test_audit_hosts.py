@@ -115,7 +115,11 @@ def test_a_membership_in_another_spelling_is_named(spell, read, tmp_path):
         f'does not have h1 in Placement; there its uuid is written {spelling}'
     )
     assert (first(finding), finding.safe) == (SYNC, True)
-    assert 'LOWER(uuid)' in finding.repairs[1].text
+    # The database may take for one what differs in case only.
+    advice = [each.text for each in finding.repairs[1:]]
+    assert ['LOWER(uuid)' in each for each in advice] == (
+        [True] if '-' in spelling else []
+    )
 
 
 def test_a_host_that_offers_nothing_is_found():
