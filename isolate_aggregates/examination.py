@@ -6,19 +6,17 @@ The query is a text, so this needs no class of Nova. It is imported with the
 first request that got no host.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-import contextlib
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import time
 from typing import Any
 from urllib import parse
 
-from keystoneauth1 import exceptions as ks_exceptions
-
+from isolate_aggregates import exception
+from isolate_aggregates.placement import Feature, PlacementReader
 from isolate_aggregates.text import short
 
-# Isolation of groups below a host, and of their traits, is of Placement 1.36.
-_VERSION = '1.36'
+_FEATURE = Feature(36, 'finding out why there was no candidate', 'Train')
 # The most requests to Placement for one query, and the seconds for all.
 _REQUESTS, _SECONDS = 40, 5.0
 # The most hosts whose locks are named, and that are checked for being used up.
@@ -32,97 +30,115 @@ _OF_ROOT = ('member_of', 'in_tree', _ROOT_TRAITS)
 
 Pairs = list[tuple[str, str]]
 
-FAILURES = (
-    ks_exceptions.ClientException,
-    LookupError,
-    TypeError,
-    ValueError,
-    TimeoutError,
+# What Placement answers to a query that it would not answer later, either.
+_REJECTIONS = (
+    exception.BadQuery,
+    exception.QueryTooLong,
+    exception.ServiceDenied,
+    exception.ServiceNotFound,
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A query without candidates, and whose constraints it has.
+    """A request without a host, and whose constraints it has.
 
+    :param cause: Its cause as far as that is known: ``no_candidates``,
+        ``placement_rejected`` or ``locked``.
     :param queries: The query strings that Nova has sent. The second one of a
         request for pinned CPUs differs in resource classes.
     :param forbidden: The aggregates that only our filters forbid.
     :param required: The choices of aggregates that only our filters require.
     :param ignored: The uuids of hosts that Nova ignores.
-    :param origin: Returns whose choice of aggregates another one is: ``zone``,
-        ``project`` or ``aggregates``.
-    :param closing: Returns what keeps the request from a host, from the uuids
-        of its aggregates.
+    :param hosts: The uuids of hosts that our host filter closed.
     """
 
-    queries: Sequence[str]
+    cause: str
+    queries: tuple[str, ...]
     forbidden: frozenset[str] = frozenset()
-    required: Collection[frozenset[str]] = ()
+    required: tuple[frozenset[str], ...] = ()
     ignored: frozenset[str] = frozenset()
-    origin: Callable[[frozenset[str]], str] = lambda choice: 'aggregates'
-    closing: Callable[[frozenset[str]], list[dict[str, Any]]] = lambda own: []
+    hosts: tuple[str, ...] = ()
 
 
-class Examination:
-    """Asks Placement about one query, with a limit on number and time."""
+def examine(
+    placement: PlacementReader,
+    question: Question,
+    origin: Callable[[frozenset[str]], str],
+    closing: Callable[[frozenset[str]], list[dict[str, Any]]],
+) -> dict[str, Any]:
+    """Find out why a request got no host.
 
-    def __init__(self, adapter: Any, question: Question) -> None:
-        self._adapter, self._question = adapter, question
-        self._began_at = time.monotonic()
-        self._number = 0
+    :param origin: Returns whose choice of aggregates one is that is not ours:
+        ``zone``, ``project`` or ``aggregates``.
+    :param closing: Returns what keeps the request from a host, from the uuids
+        of its aggregates.
+    :returns: Those of ``cause``, ``detail`` and ``examined`` that are to be in
+        its record, and ``examination``. ``examined`` says what is not known.
+    """
+    examination = _Examination(placement, question, origin, closing)
+    began_at = time.monotonic()
+    try:
+        found = examination.found()
+    except (exception.IsolateAggregatesError, TimeoutError) as exc:
+        found = {'examined': f'no: {short(exc)}'}
+    took = 1000 * (time.monotonic() - began_at)
+    return found | {
+        'examination': {'queries': examination.number, 'ms': round(took)}
+    }
 
-    def cause(self) -> dict[str, Any]:
-        """Return why there was no candidate.
 
-        :returns: ``cause`` and ``detail``, or ``examined`` with the reason why
-            the cause is not known, and ``examination``.
+class _Examination:
+    """Asks Placement about one request, with a limit on number and time."""
+
+    def __init__(
+        self,
+        placement: PlacementReader,
+        question: Question,
+        origin: Callable[[frozenset[str]], str],
+        closing: Callable[[frozenset[str]], list[dict[str, Any]]],
+    ) -> None:
+        self._placement, self._question = placement, question
+        self._origin, self._closing = origin, closing
+        self._queries = [
+            [pair for pair in parse.parse_qsl(query) if pair[0] != 'limit']
+            for query in question.queries
+        ]
+        self._until = time.monotonic() + _SECONDS
+        #: How often Placement was asked.
+        self.number = 0
+
+    def found(self) -> dict[str, Any]:
+        """Return what is found out.
+
+        :raises IsolateAggregatesError: if Placement does not say.
+        :raises TimeoutError: if it would take too long.
         """
-        return self._told(self._cause)
-
-    def rejection(self) -> dict[str, Any]:
-        """Return why Placement has rejected the query."""
-        return self._told(self._rejection)
-
-    def locks_of(self, hosts: Sequence[str]) -> dict[str, Any]:
-        """Return what keeps the request from hosts, by their uuids."""
-        return self._told(
-            lambda: {'detail': {'hosts': self._blamed(hosts[:MOST_HOSTS])}}
-        )
-
-    def has_candidate(self, pairs: Pairs) -> bool:
-        """Return whether a query has a candidate.
-
-        :raises FAILURES: if Placement does not say.
-        """
-        return bool(self._hosts(pairs))
-
-    def _told(self, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        try:
-            found = find()
-        except FAILURES as exc:
-            found = {'examined': f'no: {short(exc)}'}
-        took = 1000 * (time.monotonic() - self._began_at)
-        found['examination'] = {'queries': self._number, 'ms': round(took)}
-        return found
+        if self._question.cause == 'locked':
+            return {'detail': {'hosts': self._blamed(self._question.hosts)}}
+        if self._question.cause == 'placement_rejected':
+            return self._rejection()
+        return self._cause()
 
     def _rejection(self) -> dict[str, Any]:
-        pairs = parsed(self._question.queries[0])
-        _, status, text = self._candidates(pairs)
-        if status == 200:
-            # It was valid, so Placement did not reject it, but failed.
-            return {
-                'cause': 'placement_down',
-                'examined': 'yes: Placement accepts the query now',
-            }
-        detail = {'status': status, 'reason': text}
-        if status >= 500:
-            return {'cause': 'placement_down', 'detail': detail}
-        return {'detail': detail}
+        try:
+            self._hosts(self._queries[0])
+        except (exception.ServiceUnreachable, exception.ServiceTooOld):
+            raise
+        except exception.ServiceError as exc:
+            # What Placement says is shortened in it.
+            found: dict[str, Any] = {'detail': {'reason': exc.problem}}
+            if not isinstance(exc, _REJECTIONS):
+                found['cause'] = 'placement_down'
+            return found
+        # It was valid, so Placement did not reject it, but failed.
+        return {
+            'cause': 'placement_down',
+            'examined': 'yes: Placement accepts the query now',
+        }
 
     def _cause(self) -> dict[str, Any]:
-        queries = [parsed(query) for query in self._question.queries]
-        for pairs in queries:
+        for pairs in self._queries:
             if self._hosts(pairs):
                 # Another server has gone meanwhile, or a host has come.
                 return {'examined': 'yes: Placement has a candidate now'}
@@ -133,14 +149,14 @@ class Examination:
                     return self._full(pairs)
                 tried.append(less)
         not_read = ''
-        for pairs in queries:
+        for pairs in self._queries:
             try:
                 if self._is_used_up(pairs):
                     return self._full(pairs)
             except OverflowError as exc:
                 not_read = f'in part: {exc}'
         found: dict[str, Any] = {}
-        for pairs in queries:
+        for pairs in self._queries:
             found = self._relaxed(pairs)
             if 'everywhere' not in found['detail']:
                 break
@@ -182,9 +198,7 @@ class Examination:
     def _full(self, pairs: Pairs, everywhere: bool = False) -> dict[str, Any]:
         """Return that hosts that the request may use have too little room."""
         short_of = [
-            amount
-            for query in self._question.queries
-            for amount in self._short(parsed(query))
+            amount for query in self._queries for amount in self._short(query)
         ]
         detail: dict[str, Any] = {'short': list(dict.fromkeys(short_of))}
         without = self._without_ours(pairs)
@@ -263,11 +277,7 @@ class Examination:
                 wanted.append(('required', constraints[f'required{suffix}']))
             totals: dict[str, float] = {}
             for each in self._providers(wanted):
-                path = f'/resource_providers/{each["uuid"]}/inventories'
-                found = self._get(path)['inventories']
-                for name, inventory in found.items():
-                    # What Ironic reserves of a node is in use, too.
-                    most = inventory['total'] * inventory['allocation_ratio']
+                for name, most in self._totals(each['uuid']).items():
                     totals[name] = max(totals.get(name, 0), most)
             if any(
                 totals.get(name, 0) < amount
@@ -279,12 +289,12 @@ class Examination:
         return True
 
     def _blamed(self, hosts: Sequence[str]) -> dict[str, Any]:
+        """Return what keeps the request from hosts, by their names."""
         blamed = {}
         for uuid in hosts:
-            path = f'/resource_providers/{uuid}'
-            name = self._get(path)['name']
-            own = frozenset(self._get(f'{path}/aggregates')['aggregates'])
-            blamed[name] = self._question.closing(own)
+            for host in self._providers([('uuid', uuid)]):
+                own = self._asked().aggregates(uuid)
+                blamed[host['name']] = self._closing(own)
         return blamed
 
     def _rungs(self, pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
@@ -323,7 +333,7 @@ class Examination:
             for key, value in pairs
             if key != 'member_of'
             or value.startswith('!')
-            or self._question.origin(_choice(value)) != origin
+            or self._origin(_choice(value)) != origin
         ]
 
     # Requests to Placement.
@@ -331,59 +341,47 @@ class Examination:
     def _hosts(self, pairs: Pairs, most: int = 1) -> list[str]:
         """Return the roots of the first candidates, but ignored hosts."""
         ignored = self._question.ignored
-        document, status, text = self._candidates(pairs, most + len(ignored))
-        if status != 200:
-            raise LookupError(f'Placement answered {status}: {text}')
-        roots = {
-            summary['root_provider_uuid']
-            for request in document['allocation_requests']
-            for uuid, summary in document['provider_summaries'].items()
-            if uuid in request['allocations']
-            and 'MISC_SHARES_VIA_AGGREGATE' not in summary['traits']
-        }
+        limit = 'limit', str(most + len(ignored))
+        query = parse.urlencode([limit, *pairs])
+        roots = self._asked().read(
+            f'/allocation_candidates?{query}', _roots, _FEATURE
+        )
         return sorted(roots - ignored)[:most]
 
-    def _candidates(
-        self, pairs: Pairs, limit: int = 1
-    ) -> tuple[Any, int, str]:
-        query = parse.urlencode([('limit', str(limit)), *pairs])
-        answer = self._request(f'/allocation_candidates?{query}')
-        if answer.status_code == 200:
-            return answer.json(), 200, ''
-        text = ''
-        with contextlib.suppress(ValueError, LookupError, TypeError):
-            text = short(answer.json()['errors'][0]['detail'])
-        return None, answer.status_code, text
-
     def _providers(self, pairs: Pairs) -> list[dict[str, Any]]:
-        query = parse.urlencode(pairs)
-        found: list[dict[str, Any]] = self._get(
-            f'/resource_providers?{query}'
-        )['resource_providers']
-        return found
+        return self._asked().providers(pairs, _FEATURE)
 
-    def _get(self, path: str) -> Any:
-        answer = self._request(path)
-        if answer.status_code != 200:
-            raise LookupError(f'Placement answered {answer.status_code}')
-        return answer.json()
-
-    def _request(self, path: str) -> Any:
-        is_late = time.monotonic() > self._began_at + _SECONDS
-        if is_late or self._number >= _REQUESTS:
-            raise TimeoutError('it would take too long')
-        self._number += 1
-        return self._adapter.get(
-            path,
-            microversion=_VERSION,
-            raise_exc=False,
-            headers={'Accept': 'application/json'},
+    def _totals(self, provider: str) -> dict[str, float]:
+        return self._asked().read(
+            f'/resource_providers/{provider}/inventories', _totals
         )
 
+    def _asked(self) -> PlacementReader:
+        """Return what asks Placement once more."""
+        if time.monotonic() > self._until or self.number >= _REQUESTS:
+            raise TimeoutError('it would take too long')
+        self.number += 1
+        return self._placement
 
-def parsed(query: str) -> Pairs:
-    """Return the parameters of a query, without a limit."""
-    return [pair for pair in parse.parse_qsl(query) if pair[0] != 'limit']
+
+def _roots(document: Any) -> set[str]:
+    """Return the roots of allocation candidates, without what they share."""
+    return {
+        summary['root_provider_uuid']
+        for request in document['allocation_requests']
+        for uuid, summary in document['provider_summaries'].items()
+        if uuid in request['allocations']
+        and 'MISC_SHARES_VIA_AGGREGATE' not in summary['traits']
+    }
+
+
+def _totals(document: Any) -> dict[str, float]:
+    """Return what an empty provider would have of each resource class."""
+    return {
+        # What Ironic reserves of a node is in use, too.
+        name: inventory['total'] * inventory['allocation_ratio']
+        for name, inventory in document['inventories'].items()
+    }
 
 
 def _choice(value: str) -> frozenset[str]:

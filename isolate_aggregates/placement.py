@@ -6,7 +6,7 @@ Placement works for every feature it supports. Formats are those of
 the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -113,6 +113,16 @@ class PlacementReader:
         if uuids:
             params.append(('member_of', f'!in:{",".join(uuids)}'))
             feature = FORBIDDEN_AGGREGATES
+        return self.providers(params, feature)
+
+    def providers(
+        self, params: Sequence[tuple[str, str]], feature: Feature
+    ) -> list[dict[str, Any]]:
+        """List resource providers.
+
+        :param params: The parameters of the query.
+        :param feature: What they need.
+        """
         path = '/resource_providers'
         if not params:
             return self.read(path, _providers, feature)

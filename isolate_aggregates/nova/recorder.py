@@ -34,9 +34,10 @@ from isolate_aggregates.record import (
 from isolate_aggregates.text import short
 
 if TYPE_CHECKING:
-    from isolate_aggregates import examination
+    from isolate_aggregates.examination import Question
     from isolate_aggregates.nova.records import Trace
     from isolate_aggregates.nova.shadow import Shadow
+    from isolate_aggregates.placement import PlacementReader
 
 # Operators route the records by this name.
 RECORDS = logging.getLogger(LOGGER)
@@ -73,7 +74,7 @@ class Recorder:
     :param level: The value of ``decisions``.
     :param omitted: The value of ``decisions_omit``.
     :param configuration: What is logged about the configuration.
-    :param adapter: Returns an adapter for Placement with a short timeout.
+    :param placement: Returns a client of Placement with a short timeout.
     :param observer: Counts causes and effects.
     :param shadow: The filters without an effect; None if there are none.
     """
@@ -83,13 +84,13 @@ class Recorder:
         level: str,
         omitted: frozenset[str],
         configuration: Mapping[str, Any],
-        adapter: Callable[[], Any],
+        placement: Callable[[], PlacementReader],
         observer: Any,
         shadow: Shadow | None = None,
     ) -> None:
         self.omitted, self.shadow = omitted, shadow
         self._level = level
-        self._adapter = functools.cache(adapter)
+        self._placement = functools.cache(placement)
         self._observer = observer
         self._queue: queue.Queue[_Job | None] = queue.Queue(_QUEUE)
         self._is_closed = False
@@ -224,33 +225,28 @@ class Recorder:
 
     def _examined(self, cause: str, trace: Trace) -> dict[str, Any]:
         """Return what is found out about a request without a host."""
-        from isolate_aggregates import examination
+        from isolate_aggregates.examination import examine
 
-        question = _question(trace)
-        hosts = tuple(uuid for uuid, _ in trace.given)
-        if cause == 'locked' and not hosts:
+        question = _question(cause, trace)
+        if cause == 'locked' and not question.hosts:
             return {}
-        decision = trace.decision
         # A query has only uuids: other locks may have the same. The reference
         # is weak, because an index is large.
-        index = decision and weakref.ref(decision.aggregates)
-        key = (
-            cause, index, question.queries, question.forbidden,
-            question.required, question.ignored,
-            hosts[:examination.MOST_HOSTS],
-        )  # fmt: skip
+        decision = trace.decision
+        key = question, decision and weakref.ref(decision.aggregates)
         now = time.monotonic()
         kept = self._kept.pop(key, None)
         if kept is None or now - kept[0] > _KEPT_SECONDS:
             if not self._may_ask(now):
                 return {'examined': 'no: too many requests'}
-            asked = examination.Examination(self._adapter(), question)
-            if cause == 'no_candidates':
-                found = asked.cause()
-            elif cause == 'placement_rejected':
-                found = asked.rejection()
-            else:
-                found = asked.locks_of(hosts)
+            found = examine(
+                self._placement(),
+                question,
+                functools.cache(functools.partial(_origin, trace)),
+                functools.partial(closing, decision)
+                if decision
+                else lambda own: [],
+            )
             kept = now, found
         self._kept[key] = kept
         while len(self._kept) > _KEPT:
@@ -268,26 +264,21 @@ class Recorder:
         return True
 
 
-def _question(trace: Trace) -> examination.Question:
-    from isolate_aggregates.examination import Question
+def _question(cause: str, trace: Trace) -> Question:
+    from isolate_aggregates.examination import MOST_HOSTS, Question
 
     decision = trace.decision
-    forbidden: frozenset[str] = frozenset()
-    required: tuple[frozenset[str], ...] = ()
-    if decision is not None:
-        forbidden = decision.forbidden - trace.others
-        required = tuple(
-            choice
-            for choice in decision.required
-            if choice not in trace.others_required
-        )
     return Question(
+        cause,
         tuple(resources.to_querystring() for resources, _ in trace.asked),
-        forbidden,
-        required,
-        frozenset(trace.offered) | _ignored(trace),
-        functools.cache(functools.partial(_origin, trace)),
-        functools.partial(closing, decision) if decision else lambda own: [],
+        decision.forbidden - trace.others if decision else frozenset(),
+        tuple(
+            choice
+            for choice in (decision.required if decision else ())
+            if choice not in trace.others_required
+        ),
+        trace.offered | _ignored(trace),
+        tuple(uuid for uuid, _ in trace.given[:MOST_HOSTS]),
     )
 
 

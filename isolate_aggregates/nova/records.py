@@ -478,40 +478,34 @@ def _operation(spec: objects.RequestSpec) -> str:
 
 def _keys(recorder: Recorder, spec: objects.RequestSpec) -> dict[str, Any]:
     """Return what the request carries that may open or require something."""
-    keys: dict[str, Any] = {}
-    if specs := field(field(spec, 'flavor'), 'extra_specs'):
-        keys['extra_specs'] = {
-            cut(name): cut(value) for name, value in _some(specs.items())
-        }
-    image = field(spec, 'image')
+    flavor, image = field(spec, 'flavor'), field(spec, 'image')
     properties = image and field(image, 'properties')
-    if traits := properties and field(properties, 'traits_required'):
-        keys['image_traits'] = [cut(trait) for trait in _some(traits)]
-    given = field(spec, 'scheduler_hints')
-    if (
-        given
-        and 'hints' not in recorder.omitted
-        and (hints := adapter.scheduler_hints(given))
-    ):
-        keys['hints'] = {
-            cut(name): [cut(value) for value in values[:3]]
-            for name, values in _some(hints.items())
-        }
     target = field(spec, 'requested_destination')
-    for name, value in (
-        ('zone', field(spec, 'availability_zone')),
-        ('requested_host', target and field(target, 'host')),
-    ):
-        if value:
-            keys[name] = cut(value)
-    for name, values in (
-        ('forced', field(spec, 'force_hosts')),
-        ('forced_nodes', field(spec, 'force_nodes')),
-        ('ignored', field(spec, 'ignore_hosts')),
-    ):
-        if values:
-            keys[name] = [cut(each) for each in _some(values)]
-    return keys
+    specs = field(flavor, 'extra_specs')
+    hints = 'hints' not in recorder.omitted and field(spec, 'scheduler_hints')
+    zone = field(spec, 'availability_zone')
+    host = target and field(target, 'host')
+    keys = {
+        'extra_specs': specs
+        and {cut(name): cut(value) for name, value in _some(specs.items())},
+        'image_traits': properties
+        and _texts(field(properties, 'traits_required')),
+        'hints': hints
+        and {
+            cut(name): [cut(value) for value in values[:3]]
+            for name, values in _some(adapter.scheduler_hints(hints).items())
+        },
+        'zone': zone and cut(zone),
+        'requested_host': host and cut(host),
+        'forced': _texts(field(spec, 'force_hosts')),
+        'forced_nodes': _texts(field(spec, 'force_nodes')),
+        'ignored': _texts(field(spec, 'ignore_hosts')),
+    }
+    return {name: value for name, value in keys.items() if value}
+
+
+def _texts(values: Iterable[Any] | None) -> list[str] | None:
+    return [cut(each) for each in _some(values)] if values else None
 
 
 def _some(entries: Iterable[Any]) -> list[Any]:

@@ -267,7 +267,7 @@ def _record(
             section.decisions,
             frozenset(section.decisions_omit),
             _configuration(conf, filters, in_shadow),
-            placement.impatient_adapter,
+            placement.impatient_client,
             observer,
             shadow,
         )

@@ -143,12 +143,11 @@ def test_a_lock_that_replaced_another_is_told_by_its_own_name(
     """The query is the same, as it has only uuids."""
     asked = []
 
-    class Asked(examination.Examination):
-        def cause(self):
-            asked.append(self)
-            return {'detail': {'locks': self._question.closing({LOCKED})}}
+    def examine(placement, question, origin, closing):
+        asked.append(question)
+        return {'detail': {'locks': closing({LOCKED})}}
 
-    monkeypatch.setattr(examination, 'Examination', Asked)
+    monkeypatch.setattr(examination, 'examine', examine)
     made = recorder.Recorder('failures', frozenset(), {}, object, Observer())
     found = []
     for tag in ('CUSTOM_OLD', 'CUSTOM_NEW'):

@@ -15,6 +15,7 @@ from nova.scheduler import filters as host_filters
 from oslo_utils import uuidutils
 import pytest
 
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
@@ -82,8 +83,8 @@ class Cloud:
 class Unreachable:
     """A Placement that cannot be reached for an examination."""
 
-    def get(self, *args, **kwargs):
-        raise TimeoutError
+    def read(self, *args, **kwargs):
+        raise exception.ServiceUnreachable('Placement', None, 'is gone.')
 
 
 class Load:

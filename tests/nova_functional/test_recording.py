@@ -20,6 +20,7 @@ from record_schema import SCHEMA
 import sqlalchemy as sa
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
 from isolate_aggregates.nova import recorder, records
 
 TRAIT = LOCK.removeprefix('trait:')
@@ -95,11 +96,13 @@ class Hanging(Recording):
         self.addCleanup(never.set)
 
         class Hangs:
-            def get(self, *args, **kwargs):
+            def read(self, *args, **kwargs):
                 never.wait()
-                raise TimeoutError
+                raise exception.ServiceUnreachable(
+                    'Placement', None, 'is gone.'
+                )
 
-        records._recorder._adapter = lambda: Hangs()
+        records._recorder._placement = lambda: Hangs()
         scheduler = self.scheduler_service.manager
         context = nova_context.get_admin_context()
         threads = threading.enumerate()

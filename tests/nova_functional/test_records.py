@@ -184,7 +184,8 @@ class KeysAndLocks(Incidents):
 
     def test_the_trait_does_not_exist(self):
         record = self.fails(self.flavor({'trait:CUSTOM_NONE': 'required'}))
-        self.assert_cause(record, 'placement_rejected', status=400)
+        self.assert_cause(record, 'placement_rejected')
+        assert 'as invalid (400)' in record['detail']['reason']
         assert 'CUSTOM_NONE' in record['detail']['reason']
 
     def test_an_image_requires_a_trait(self):
