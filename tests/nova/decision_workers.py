@@ -30,6 +30,7 @@ from nova import context as nova_context  # noqa: E402
 from nova import objects  # noqa: E402
 from oslo_service import service  # noqa: E402
 
+from isolate_aggregates import exception  # noqa: E402
 from isolate_aggregates.nova import records  # noqa: E402
 from isolate_aggregates.nova.messages import Observer  # noqa: E402
 from isolate_aggregates.nova.recorder import Recorder  # noqa: E402
@@ -41,8 +42,8 @@ WORKERS = 2
 class Unreachable:
     """A Placement that cannot be reached."""
 
-    def get(self, *args, **kwargs):
-        raise TimeoutError
+    def read(self, *args, **kwargs):
+        raise exception.ServiceUnreachable('Placement', None, 'is gone.')
 
 
 def write(recorder):

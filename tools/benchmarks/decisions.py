@@ -55,6 +55,7 @@ from nova.scheduler.client import report
 import table
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
 from isolate_aggregates.nova.messages import Observer
 
 AGGREGATES = (100, 1_000, 5_000)
@@ -119,12 +120,12 @@ class Selection:
 class Unexamined:
     """A Placement that does not answer, so that nothing is examined."""
 
-    def get(self, *args: Any, **kwargs: Any) -> Any:
+    def read(self, *args: Any, **kwargs: Any) -> Any:
         """Fail.
 
-        :raises TimeoutError: always.
+        :raises ServiceUnreachable: always.
         """
-        raise TimeoutError
+        raise exception.ServiceUnreachable('Placement', None, 'is gone.')
 
 
 def candidates(*args: Any, **kwargs: Any) -> Any:
