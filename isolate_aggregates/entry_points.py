@@ -6,29 +6,28 @@ this would disable a lock.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-import functools
 from importlib import metadata
-import sys
 from typing import Any, NoReturn
 
 from stevedore import named
 
 
-def installed(namespace: str) -> metadata.EntryPoints:
-    """Return the entry points in a namespace of all installed distributions.
+def installed(namespace: str) -> Sequence[metadata.EntryPoint]:
+    """Return the entry points in a namespace, none of which is imported.
 
-    Those that are installed while this process runs are not found, unless
-    Python's search path changes.
+    stevedore keeps those of all distributions in a file, and reads them again
+    after an installation, but in each process once. They do not tell their
+    distribution.
     """
-    found: metadata.EntryPoints
-    found = _found(tuple(sys.path)).select(group=namespace)
-    return found
+    manager: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
+        namespace, names=[]
+    )
+    return manager.list_entry_points()
 
 
-# All distributions are read in each search, whatever it is for.
-@functools.lru_cache(maxsize=1)
-def _found(_path: Sequence[str]) -> Any:
-    return metadata.entry_points()
+def with_distributions(namespace: str) -> metadata.EntryPoints:
+    """Return the same with their distributions, all of which are read."""
+    return metadata.entry_points(group=namespace)
 
 
 def load(
@@ -42,7 +41,7 @@ def load(
     """
 
     def missing(absent: Iterable[str]) -> NoReturn:
-        choices = ', '.join(sorted(installed(namespace).names))
+        choices = ', '.join(sorted({e.name for e in installed(namespace)}))
         raise error(
             ', '.join(sorted(absent)),
             f'is not installed; choose from {choices}.',
@@ -90,7 +89,8 @@ def doubled_by(namespace: str, name: str) -> str:
     owners = {
         f'{entry_point.dist.name if entry_point.dist else "unknown"} '
         f'({entry_point.value})'
-        for entry_point in installed(namespace).select(name=name)
+        for entry_point in with_distributions(namespace)
+        if entry_point.name == name
     }
     return (
         f'is provided more than once, by {", ".join(sorted(owners))}; '

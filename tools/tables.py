@@ -148,8 +148,8 @@ START: Columns = {
         row['command'], f'``{row["command"]}``'
     ),
     'Before': amount('before'),
-    'Now': amount('seconds'),
-    'Share': lambda row: shown(float(row['seconds']) / float(row['before'])),
+    'Now': amount('amount'),
+    'Share': lambda row: shown(float(row['amount']) / float(row['before'])),
 }
 CALLS: Columns = {
     'Hosts': number('hosts'),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import pages
 import pytest
 import runners
+from stevedore.extension import ExtensionManager
 from thorough import examples
 
 from isolate_aggregates_tools.cli import app, terminal
@@ -454,6 +455,8 @@ def test_a_command_that_two_distributions_provide_is_refused(
         f'[{app.COMMANDS}]\nlock_create = json:JSONDecoder\n', 'utf-8'
     )
     monkeypatch.syspath_prepend(tmp_path)
+    # Otherwise found once in a process.
+    monkeypatch.setattr(ExtensionManager, 'ENTRY_POINT_CACHE', {})
     finished = run('lock', 'create', 'win-hosts')
     assert finished.code == 2
     assert finished.err.startswith(

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the processor time of whole commands on a small cloud file.
+"""Measures what whole commands on a small cloud file cost a processor.
 
-    python tools/benchmarks/start.py [--csv FILE] [--before PROGRAM] [times]
+    python tools/benchmarks/start.py [--csv FILE] [--before PROGRAM]
+        [--instructions] [times]
 
-Each command runs in a process of its own, several times; the least counts.
-Before that it runs once, so that Python has compiled what it imports, as pip
-does when it installs.
+Each command runs in a process of its own, several times; the least time
+counts. Before that it runs once, so that Python has compiled what it imports,
+as pip does when it installs.
 With ``--before`` the program of another environment and the one of this
 environment run in turn.
+With ``--instructions`` valgrind counts billions of instructions instead, once.
+They are the same within a thousandth on a machine with other load, where the
+time of one and the same command may double. It is a package of Debian.
 
 ``candidate list`` starts a real Placement. The last row, *imports of
 Placement*, is a process that only imports what this needs, none of it of this
@@ -15,9 +19,11 @@ project: what ``candidate list`` cannot go below. With ``--before`` it is
 compared with ``candidate list`` of the other environment.
 """
 
+from collections.abc import Callable
 import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,24 +53,30 @@ from wsgi_intercept import interceptor
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Seconds of processor time of a command."""
+    """Seconds of processor time, or instructions, of a command."""
 
     command: str
-    seconds: float
+    amount: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """Seconds of processor time of a command, by program."""
+    """Seconds of processor time, or instructions, by program."""
 
     command: str
     before: float
-    seconds: float
+    amount: float
 
     @property
     def of_before(self) -> float:
-        """The share of the time before."""
-        return self.seconds / self.before
+        """The share of what it took before."""
+        return self.amount / self.before
+
+
+def _environment(compiled: str) -> dict[str, str]:
+    environment = {**os.environ, 'PYTHONPYCACHEPREFIX': compiled}
+    environment.pop('PYTHONDONTWRITEBYTECODE', None)
+    return environment
 
 
 def measure(
@@ -74,11 +86,9 @@ def measure(
 
     :param compiled: A folder for what Python compiles.
     """
-    environment = {**os.environ, 'PYTHONPYCACHEPREFIX': compiled}
-    environment.pop('PYTHONDONTWRITEBYTECODE', None)
     process = subprocess.Popen(
         [program, *arguments],
-        env=environment,
+        env=_environment(compiled),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -88,27 +98,67 @@ def measure(
     return usage.ru_utime + usage.ru_stime
 
 
+def count(
+    program: pathlib.Path, arguments: tuple[str, ...], compiled: str
+) -> float:
+    """Run a command; return its billions of instructions.
+
+    :param compiled: As for :func:`measure`.
+    """
+    told = subprocess.run(
+        [
+            *('valgrind', '--tool=cachegrind', '--cache-sim=no'),
+            '--cachegrind-out-file=/dev/null',
+            # Python's, as a script only names it.
+            program.with_name('python'),
+            *((program,) if program.name != 'python' else ()),
+            *arguments,
+        ],
+        env={**_environment(compiled), 'PYTHONHASHSEED': '0'},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stderr
+    [number] = re.findall(r'I +refs: +([\d,]+)', told)
+    return int(number.replace(',', '')) / 1e9
+
+
 def main() -> None:
     """Measure and print a table."""
     parser = table.parser('times', TIMES)
     parser.add_argument(
         '--before', type=pathlib.Path, help='another isolate-aggregates'
     )
+    parser.add_argument(
+        '--instructions',
+        action='store_true',
+        help='count instructions instead of time; needs valgrind',
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as compiled:
-        rows = compare(options.before, options.times, compiled)
+        rows = compare(
+            options.before,
+            1 if options.instructions else options.times,
+            compiled,
+            count if options.instructions else measure,
+        )
     table.report(rows, options.csv)
 
 
 def compare(
-    other_program: pathlib.Path | None, times: int, compiled: str
+    other_program: pathlib.Path | None,
+    times: int,
+    compiled: str,
+    cost: Callable[[pathlib.Path, tuple[str, ...], str], float] = measure,
 ) -> list[Row | Change]:
     """Measure each command, with that of another environment in turn.
 
     :param compiled: As for :func:`measure`.
+    :param cost: What to measure.
     """
     own = pathlib.Path(sys.executable).with_name('isolate-aggregates')
-    python = pathlib.Path(sys.executable)
+    python = own.with_name('python')
     runs = [
         (' '.join(arguments).partition(' --')[0], own, arguments, arguments)
         for arguments in COMMANDS
@@ -124,7 +174,7 @@ def compare(
         for turn in turns:
             measure(*turn, compiled)
         measured = [
-            [measure(*turn, compiled) for turn in turns] for _ in range(times)
+            [cost(*turn, compiled) for turn in turns] for _ in range(times)
         ]
         least = [min(each) for each in zip(*measured, strict=True)]
         rows.append(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from isolate_aggregates_tools import documents
 from isolate_aggregates_tools.documents import Aggregate, Names
-from isolate_aggregates_tools.locks.documents import Usage
+from isolate_aggregates_tools.locks.usage import Usage
 
 
 @dataclass(frozen=True, kw_only=True)

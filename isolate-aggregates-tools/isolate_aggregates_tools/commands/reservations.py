@@ -34,7 +34,7 @@ def command(name: str) -> Any:
 
 def _installed() -> Collection[str]:
     """Return the names of the entry points of all installed commands."""
-    return entry_points.installed(_COMMANDS).names
+    return {each.name for each in entry_points.installed(_COMMANDS)}
 
 
 def with_review(

@@ -6,32 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from isolate_aggregates_tools import documents
-from isolate_aggregates_tools.documents import Count, Names, one_of
+from isolate_aggregates_tools.documents import Names, one_of
+from isolate_aggregates_tools.locks.usage import Usage
 
 _Keys = Annotated[
     Names | None,
     'Those that open all of the locks; null without locks, or if others than '
     'traits open them.',
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Usage:
-    """Free and used amounts of a resource class, summed over providers."""
-
-    free: Annotated[int, 'Negative if more is used than there is.']
-    used: Count
-
-    @property
-    def total(self) -> int:
-        """The capacity, as Placement counts it with reserved and ratio."""
-        return self.free + self.used
-
-    def __add__(self, other: 'Usage') -> 'Usage':
-        return Usage(free=self.free + other.free, used=self.used + other.used)
-
-    def __mul__(self, times: int) -> 'Usage':
-        return Usage(free=self.free * times, used=self.used * times)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
-from isolate_aggregates_tools.locks.documents import Usage
+from isolate_aggregates_tools.locks.usage import Usage
 from isolate_aggregates_tools.placement.provider import Provider
 
 

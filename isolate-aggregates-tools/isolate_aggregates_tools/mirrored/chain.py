@@ -153,7 +153,7 @@ def _describe_mirror(
 def _origins(namespace: str) -> dict[str, str]:
     """Return package and class of each installed filter by its name."""
     origins: dict[str, str] = {}
-    for entry_point in entry_points.installed(namespace):
+    for entry_point in entry_points.with_distributions(namespace):
         package = entry_point.dist
         origins.setdefault(
             entry_point.name,

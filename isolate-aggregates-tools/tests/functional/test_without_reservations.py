@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tools do where the distribution of reservations is missing."""
 
-from importlib import metadata
-
 import pytest
 
 from isolate_aggregates import entry_points
@@ -20,9 +18,9 @@ def _not_installed(monkeypatch):
         points = found(group)
         if group != GROUP:
             return points
-        return metadata.EntryPoints(
+        return [
             one for one in points if not one.name.startswith('reservation_')
-        )
+        ]
 
     monkeypatch.setattr(entry_points, 'installed', without)
 

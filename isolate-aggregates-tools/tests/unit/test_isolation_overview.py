@@ -3,11 +3,11 @@
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates_tools.cloud.snapshot import Snapshot
-from isolate_aggregates_tools.locks.documents import Usage
 from isolate_aggregates_tools.locks.overview import (
     overview,
     usage_by_host,
 )
+from isolate_aggregates_tools.locks.usage import Usage
 from isolate_aggregates_tools.placement.provider import Inventory, Provider
 
 LEFT = Aggregate('uuid-left', 'left', hosts=frozenset({'cn2', 'cn1'}))
