@@ -253,15 +253,20 @@ def cell_of(spec: objects.RequestSpec) -> objects.CellMapping | None:
     return _field(target, 'cell') if target else None
 
 
-def is_for_existing(spec: objects.RequestSpec) -> bool:
-    """Return whether a request is for a server that already has a cell."""
-    target = destination_of(spec)
+def is_for_existing(
+    spec: objects.RequestSpec, read: Callable[[Any, str], Any] = _field
+) -> bool:
+    """Return whether a request is for a server that already has a cell.
+
+    :param read: Returns a field; :func:`field` for a record.
+    """
+    target = read(spec, 'requested_destination')
     return bool(
         target
         and (
-            _field(target, 'cell')
+            read(target, 'cell')
             # The requested host may be in another cell.
-            or _field(target, 'allow_cross_cell_move')
+            or read(target, 'allow_cross_cell_move')
         )
     )
 

@@ -471,9 +471,7 @@ def _operation(spec: objects.RequestSpec) -> str:
     hints = field(spec, 'scheduler_hints')
     if hints and scheduler_utils.request_is_rebuild(spec):
         return 'rebuild'
-    if not field(spec, 'requested_destination'):
-        return 'boot'
-    return 'move' if adapter.is_for_existing(spec) else 'boot'
+    return 'move' if adapter.is_for_existing(spec, field) else 'boot'
 
 
 def _keys(recorder: Recorder, spec: objects.RequestSpec) -> dict[str, Any]:

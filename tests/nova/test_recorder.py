@@ -234,9 +234,10 @@ def test_forced_hosts_and_nodes_are_told_apart(lines):
 
 def test_fields_are_read_as_nova_reads_them():
     """Unset fields, too, although they are read from where they are stored."""
-    spec = spec_of(project_id='p')
+    target = objects.Destination(allow_cross_cell_move=True)
+    spec = spec_of(project_id='p', requested_destination=target)
     image = spec.image
-    for thing in (spec, spec.flavor, image, image.properties):
+    for thing in (spec, spec.flavor, image, image.properties, target):
         for name in thing.obj_fields:
             found = field(thing, name, recorded)
             expected = getattr(thing, name) if name in thing else recorded
