@@ -5,6 +5,7 @@ Servers that the tests start in threads of this process would never answer.
 """
 
 from importlib import metadata
+import logging
 import os
 
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
@@ -19,6 +20,8 @@ if metadata.version('nova').startswith('32.'):
 from nova.db.api import api as api_db
 from oslo_db.sqlalchemy import enginefacade
 import pytest
+
+from isolate_aggregates.record import LOGGER
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +38,21 @@ def _own_database(request):
     )
     yield
     restore()
+
+
+@pytest.fixture
+def lines():
+    """What the logger of the records logs."""
+    found = []
+
+    class Keeping(logging.Handler):
+        def emit(self, record):
+            found.append(record.getMessage())
+
+    log = logging.getLogger(LOGGER)
+    handler, level = Keeping(), log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield found
+    log.removeHandler(handler)
+    log.setLevel(level)

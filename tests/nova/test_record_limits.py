@@ -2,7 +2,6 @@
 """Records that are long, many, or of failures that Nova does not name."""
 
 import json
-import logging
 import time
 from unittest.mock import Mock
 
@@ -21,7 +20,6 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import placed, recorder, records
 from isolate_aggregates.nova.messages import Observer
 from isolate_aggregates.nova.shadow import Shadow
-from isolate_aggregates.record import LOGGER
 from isolate_aggregates.testing import make_request
 
 SERVER = '0f8a6f2e-5f0c-4a1e-9d6c-3f2f6f1f2c11'
@@ -32,25 +30,6 @@ NO_HOST = nova_exception.NoValidHost(reason='')
 @pytest.fixture(autouse=True)
 def _nova():
     objects.register_all()
-
-
-@pytest.fixture
-def lines():
-    """What is logged, without what the recorder logs at its start."""
-    found = []
-
-    class Keeping(logging.Handler):
-        def emit(self, record):
-            if 'configuration/1' not in record.getMessage():
-                found.append(record.getMessage())
-
-    log = logging.getLogger(LOGGER)
-    handler, level = Keeping(), log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    yield found
-    log.removeHandler(handler)
-    log.setLevel(level)
 
 
 def recorder_of(shadow=None, level='failures'):
@@ -88,12 +67,12 @@ def trace_of(specs=None, error=None, decision=None):
     return trace
 
 
-def logged(lines, number=1):
-    """Wait for records, and return the last one."""
+def logged(lines):
+    """Wait for the only record, and return it."""
     until = time.monotonic() + 60
-    while len(lines) < number and time.monotonic() < until:
+    while not lines and time.monotonic() < until:
         time.sleep(0.01)
-    assert len(lines) == number
+    assert len(lines) == 1
     record = json.loads(lines[-1])
     jsonschema.validate(record, SCHEMA)
     return record
@@ -101,7 +80,10 @@ def logged(lines, number=1):
 
 def failure(lines, trace, error=NO_HOST):
     """Return the record of a request that failed."""
-    records._finish(recorder_of(), trace, None, error)
+    made = recorder_of()
+    # Of the configuration.
+    lines.clear()
+    records._finish(made, trace, None, error)
     return logged(lines)
 
 
@@ -197,6 +179,7 @@ def test_the_next_record_is_written_after_one_that_cannot_be(lines, caplog):
             return {'effect': 'no_host'}
 
     made = recorder_of(Changes(), 'none')
+    lines.clear()
 
     def broken():
         raise RuntimeError('broken')

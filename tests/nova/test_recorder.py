@@ -56,24 +56,6 @@ class Waiting:
 
 
 @pytest.fixture
-def lines():
-    """What is logged."""
-    found = []
-
-    class Keeping(logging.Handler):
-        def emit(self, record):
-            found.append(record.getMessage())
-
-    log = logging.getLogger(LOGGER)
-    handler, level = Keeping(), log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    yield found
-    log.removeHandler(handler)
-    log.setLevel(level)
-
-
-@pytest.fixture
 def recorder_of():
     """Return a function that makes recorders; their threads end."""
     made = []
